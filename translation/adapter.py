@@ -1,0 +1,51 @@
+"""The border between the bridge and a provider's dialect. One file per dialect implements it, in `providers/`."""
+
+from typing import Protocol
+
+from msgspec import Struct
+
+from translation.errors import BridgeError
+from translation.events import Event
+from translation.providers.profiles import Profile
+from translation.values import Note, Request
+
+
+class Target(Struct, frozen=True):
+    """Where a request goes: an upstream by name, one of its models, and what that pair can do."""
+
+    upstream: str
+    model: str
+    profile: Profile
+
+
+class UpstreamRequest(Struct, frozen=True):
+    """A request ready to be sent, stored and replayed. Holds no secret: the shell adds the key."""
+
+    path: str  # below the upstream's base URL: `/chat/completions`
+    body: bytes
+    stream: bool
+    headers: tuple[tuple[str, str], ...] = ()  # beyond content-type and authentication
+    names: tuple[tuple[str, str], ...] = ()  # (upstream name, client name) of tools whose name was changed
+    notes: tuple[Note, ...] = ()
+
+
+class Decoder(Protocol):
+    """One per upstream answer. `Finished` or `Failed` is the last event, and comes exactly once."""
+
+    def feed(self, chunk: bytes) -> list[Event]: ...
+
+    def close(self) -> list[Event]:
+        """The upstream's bytes have ended."""
+        ...
+
+
+class Adapter(Protocol):
+    def build(self, request: Request, target: Target) -> UpstreamRequest: ...
+
+    def decoder(self, request: Request, target: Target, sent: UpstreamRequest, content_type: str) -> Decoder:
+        """For a 2xx answer, whether it is a stream or whole JSON."""
+        ...
+
+    def failure(self, target: Target, status: int, headers: dict[str, str], body: bytes) -> BridgeError:
+        """For an answer that is not 2xx."""
+        ...

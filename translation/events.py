@@ -1,0 +1,121 @@
+"""What happens in an answer.
+
+A decoder turns an upstream's bytes into `Event`s; the block writer turns those into `WireEvent`s, the client's own
+stream grammar, which is rendered as SSE or folded into one message.
+"""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from translation.errors import BridgeError
+from translation.values import Usage
+
+# ---------------------------------------------------------------- from a decoder
+
+
+class TextDelta(Struct, frozen=True):
+    text: str
+
+
+class ThinkingDelta(Struct, frozen=True):
+    text: str
+
+
+class ToolStarted(Struct, frozen=True):
+    """A call has a name. `call` numbers the calls of one answer from 0; `id` is minted by the bridge."""
+
+    call: int
+    name: str  # the client's name of the tool
+    upstream_id: str = ""
+    upstream_name: str = ""
+    id: str = ""
+
+
+class ToolArguments(Struct, frozen=True):
+    """A fragment of arguments, for tools that stream them live; everyone else waits for `ToolEnded`."""
+
+    call: int
+    fragment: str
+
+
+class ToolEnded(Struct, frozen=True):
+    """The call is complete: its arguments are one valid JSON object."""
+
+    call: int
+    arguments: str
+    state: bytes = b""  # opaque state known by now that belongs to this call
+
+
+class ToolDropped(Struct, frozen=True):
+    """The call was cut off by the token limit: it must not be run."""
+
+    call: int
+
+
+class WholeBlock(Struct, frozen=True):
+    """A block that comes in one piece (`server_tool_use`, `web_search_tool_result`, ...), as JSON."""
+
+    block: bytes
+
+
+Reason = Literal["stop", "length", "tool_use", "refusal", "stop_sequence", "context_window", "pause"]
+
+
+class Finished(Struct, frozen=True):
+    """The upstream said that the answer is complete. Nothing follows."""
+
+    reason: Reason
+    usage: Usage | None = None  # None: the upstream did not tell
+    sequence: str = ""  # the stop sequence that was hit
+    explanation: str = ""  # of a refusal
+    state: bytes = b""  # opaque state of the whole message
+    model: str = ""  # what the upstream says answered
+    notes: tuple[str, ...] = ()  # what was repaired while decoding, in plain words
+
+
+class Failed(Struct, frozen=True):
+    """The answer cannot go on. Nothing follows."""
+
+    error: BridgeError
+
+
+Event = TextDelta | ThinkingDelta | ToolStarted | ToolArguments | ToolEnded | ToolDropped | WholeBlock | Finished | Failed
+
+
+# ---------------------------------------------------------------- to the client
+
+
+class MessageStart(Struct, frozen=True):
+    id: str
+    model: str
+    usage: Usage
+
+
+class BlockStart(Struct, frozen=True):
+    index: int
+    block: bytes  # JSON
+
+
+class BlockDelta(Struct, frozen=True):
+    index: int
+    kind: Literal["text_delta", "thinking_delta", "signature_delta", "input_json_delta"]
+    text: str
+
+
+class BlockStop(Struct, frozen=True):
+    index: int
+
+
+class MessageDelta(Struct, frozen=True):
+    stop_reason: str
+    usage: Usage
+    sequence: str = ""
+    explanation: str = ""  # stop_details of a refusal
+
+
+class MessageStop(Struct, frozen=True):
+    pass
+
+
+WireEvent = MessageStart | BlockStart | BlockDelta | BlockStop | MessageDelta | MessageStop

@@ -1,0 +1,1 @@
+"""One file per dialect; what a provider can do is data, in `profiles`."""

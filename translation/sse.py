@@ -1,0 +1,72 @@
+"""Server-sent events, read from bytes as they come and written as frames.
+
+Lines end in CR, LF or CRLF and nowhere else (U+2028 is data); a chunk may end inside a line or a UTF-8 character.
+"""
+
+from translation.errors import UpstreamProtocolError
+
+MAX_EVENT = 16 * 1024 * 1024  # one event larger than this is not an answer
+
+
+class SSEDecoder:
+    """`feed` returns (event name, data) pairs; the name is "" when there is no `event:` line."""
+
+    def __init__(self) -> None:
+        self._buffer = b""  # an unfinished line
+        self._name = ""
+        self._data: list[bytes] = []
+        self._size = 0
+        self._started = False  # a byte order mark may only come first
+
+    def feed(self, chunk: bytes) -> list[tuple[str, bytes]]:
+        buffer = self._buffer + chunk if self._buffer else chunk
+        if not self._started:
+            if buffer.startswith(b"\xef\xbb\xbf"):
+                buffer = buffer[3:]
+            elif b"\xef\xbb\xbf".startswith(buffer):
+                self._buffer = buffer
+                return []
+            self._started = True
+        if b"\r" in buffer:
+            # A lone trailing CR may be the first half of CRLF; wait for the next chunk.
+            held = b"\r" if buffer.endswith(b"\r") else b""
+            lines = buffer[: len(buffer) - len(held)].replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+            self._buffer = lines.pop() + held
+        else:
+            lines = buffer.split(b"\n")
+            self._buffer = lines.pop()
+        self._bound(len(self._buffer))
+        return self._events(lines)
+
+    def close(self) -> list[tuple[str, bytes]]:
+        """The stream ended: a last event without its blank line still counts."""
+        lines = self._buffer.rstrip(b"\r").split(b"\n")
+        self._buffer = b""
+        return self._events([*lines, b""])
+
+    def _events(self, lines: list[bytes]) -> list[tuple[str, bytes]]:
+        events: list[tuple[str, bytes]] = []
+        for line in lines:
+            if line.startswith(b"data:"):
+                value = line[6:] if line[5:6] == b" " else line[5:]
+                self._data.append(value)
+                self._size += len(value)
+                self._bound(self._size)
+            elif not line:
+                if self._data:
+                    events.append((self._name, b"\n".join(self._data)))
+                self._name, self._data, self._size = "", [], 0
+            elif line.startswith(b"event:"):
+                self._name = line[6:].strip().decode("utf-8", "replace")
+            elif line == b"data":
+                self._data.append(b"")
+        return events
+
+    def _bound(self, size: int) -> None:
+        if size > MAX_EVENT:
+            raise UpstreamProtocolError(f"the upstream sent one event of more than {MAX_EVENT} bytes")
+
+
+def frame(name: str, data: bytes) -> bytes:
+    """One event as the API writes it: always with its name."""
+    return b"event: %b\ndata: %b\n\n" % (name.encode(), data)

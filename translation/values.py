@@ -1,0 +1,212 @@
+"""Canonical values: what a request says, whatever dialect it came in or goes out in.
+
+The shape follows Anthropic's Messages API, the richest of them. JSON that the bridge only carries (schemas, tool inputs,
+blocks that it does not know) stays as the bytes that the client wrote.
+"""
+
+from typing import Literal
+
+from msgspec import Struct
+
+Role = Literal["user", "assistant", "system"]
+
+
+class Note(Struct, frozen=True):
+    """A trace for the operator: something was repaired, substituted, degraded, or a policy fired."""
+
+    kind: Literal["repair", "substitution", "degradation", "policy"]
+    rule: str  # stable short code: `orphan-result-demoted`, `R8`
+    what: str  # plain words: which message, which field, why
+
+
+class Origin(Struct, frozen=True):
+    """Who made an assistant message or a tool call, and what that provider needs back with it."""
+
+    upstream: str  # the upstream's name, e.g. `gemini`: opaque state goes back to the same one only
+    model: str
+    state: bytes = b""  # JSON owned by the adapter that wrote it; b"" when there is none
+
+
+class Link(Struct, frozen=True):
+    """A tool call as the store knows it: the client's id on one side, the upstream's on the other."""
+
+    tool_use_id: str
+    name: str
+    upstream_name: str
+    upstream_id: str  # "" when the upstream gave none
+    arguments: bytes  # JSON object; b"" while the call is not complete
+    origin: Origin
+    turn_id: int = 0
+    ordinal: int = 0
+
+
+# ---------------------------------------------------------------- content blocks
+
+
+class Text(Struct, frozen=True):
+    text: str
+    citations: bytes = b""  # JSON, b"" when absent
+
+
+class Image(Struct, frozen=True):
+    kind: Literal["base64", "url", "file"]
+    data: str  # base64 text, the URL, or the file id
+    media_type: str = ""
+
+
+class Document(Struct, frozen=True):
+    kind: Literal["base64", "text", "content", "url", "file"]
+    data: str  # base64 text, plain text, URL or file id; "" for `content`
+    media_type: str = ""
+    blocks: "tuple[Block, ...]" = ()  # for `content`
+    title: str = ""
+    context: str = ""
+
+
+class SearchResult(Struct, frozen=True):
+    title: str
+    source: str
+    blocks: "tuple[Block, ...]"
+
+
+class Thinking(Struct, frozen=True):
+    text: str
+    signature: str = ""
+
+
+class RedactedThinking(Struct, frozen=True):
+    data: str
+
+
+class ToolUse(Struct, frozen=True):
+    id: str
+    name: str
+    input: bytes  # JSON object
+    link: Link | None = None  # set by hydration when the store knows the call
+
+
+class ToolReference(Struct, frozen=True):
+    tool_name: str
+
+
+class ToolResult(Struct, frozen=True):
+    tool_use_id: str
+    blocks: "tuple[Block, ...]" = ()
+    is_error: bool = False
+
+
+class ServerToolUse(Struct, frozen=True):
+    """`server_tool_use` and `mcp_tool_use`: a call that the API side ran itself."""
+
+    id: str
+    name: str
+    input: bytes
+    type: str = "server_tool_use"
+    raw: bytes = b""  # the block as it was written
+
+
+class ServerToolResult(Struct, frozen=True):
+    """`web_search_tool_result`, `mcp_tool_result` and their relatives."""
+
+    type: str
+    tool_use_id: str
+    raw: bytes
+
+
+class Other(Struct, frozen=True):
+    """A block type that this bridge does not know: kept, and told to other models as text."""
+
+    type: str
+    raw: bytes
+
+
+Block = (
+    Text
+    | Image
+    | Document
+    | SearchResult
+    | Thinking
+    | RedactedThinking
+    | ToolUse
+    | ToolReference
+    | ToolResult
+    | ServerToolUse
+    | ServerToolResult
+    | Other
+)
+
+
+class Message(Struct, frozen=True):
+    role: Role
+    blocks: tuple[Block, ...]
+    raw: bytes = b""  # the message as the client wrote it; b"" once the bridge changed or made it
+    origin: Origin | None = None  # set by hydration on assistant messages that the bridge delivered
+
+
+# ---------------------------------------------------------------- the rest of a request
+
+
+class Tool(Struct, frozen=True):
+    name: str
+    description: str = ""
+    schema: bytes = b""  # JSON Schema; b"" for typed tools
+    type: str = "custom"  # `custom`, or a typed tool such as `bash_20250124`, `web_search_20250305`
+    strict: bool = False
+    defer_loading: bool = False
+    eager: bool = False  # eager_input_streaming
+    raw: bytes = b""  # the definition as the client wrote it
+
+
+class ToolChoice(Struct, frozen=True):
+    kind: Literal["auto", "any", "tool", "none"] = "auto"
+    name: str = ""  # for `tool`
+    parallel: bool = True  # False: disable_parallel_tool_use
+
+
+class ThinkingConfig(Struct, frozen=True):
+    kind: Literal["enabled", "adaptive", "between_tools", "disabled"]
+    budget_tokens: int | None = None
+    display: str = ""  # "", `summarized`, `omitted`, `updates`
+
+
+class Thread(Struct, frozen=True):
+    kind: Literal["create", "continue"]
+    previous_message_id: str = ""
+
+
+class Request(Struct, frozen=True, kw_only=True):
+    model: str
+    messages: tuple[Message, ...]
+    max_tokens: int
+    system: tuple[Text, ...] = ()
+    tools: tuple[Tool, ...] = ()
+    tool_choice: ToolChoice | None = None
+    stream: bool = False
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    stop_sequences: tuple[str, ...] = ()
+    thinking: ThinkingConfig | None = None
+    effort: str = ""  # output_config.effort: "", low, medium, high, xhigh, max
+    output_schema: bytes = b""  # structured output: a JSON Schema
+    user_id: str = ""  # metadata.user_id
+    thread: Thread | None = None
+    mcp_servers: bytes = b""  # JSON array
+    version: str = "2023-06-01"
+    betas: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()  # top-level fields that this bridge does not carry
+    body: bytes = b""  # the whole body as the client wrote it
+    raw_system: bytes = b""
+    raw_tools: bytes = b""
+
+
+class Usage(Struct, frozen=True):
+    """Anthropic's way of counting: the three input fields are exclusive and sum to the prompt."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    thinking_tokens: int = 0
+    searches: int = 0
+    estimated: bool = False

@@ -1,0 +1,252 @@
+"""The block writer: the only thing that opens, closes and numbers content blocks.
+
+At most one block is open. Events that belong to another block wait until the open one is complete, so interleaved calls
+come out one after the other, and an illegal order cannot be written.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from typing import assert_never
+
+import msgspec
+
+from translation.errors import UpstreamProtocolError
+from translation.events import (
+    BlockDelta,
+    BlockStart,
+    BlockStop,
+    Event,
+    Failed,
+    Finished,
+    MessageDelta,
+    MessageStart,
+    MessageStop,
+    Reason,
+    TextDelta,
+    ThinkingDelta,
+    ToolArguments,
+    ToolDropped,
+    ToolEnded,
+    ToolStarted,
+    WholeBlock,
+    WireEvent,
+)
+from translation.values import Usage
+
+STOP_REASONS: dict[Reason, str] = {
+    "stop": "end_turn",
+    "length": "max_tokens",
+    "tool_use": "tool_use",
+    "refusal": "refusal",
+    "stop_sequence": "stop_sequence",
+    "context_window": "model_context_window_exceeded",
+    "pause": "pause_turn",
+}
+
+
+class _Call:
+    """A tool call on its way out."""
+
+    __slots__ = ("arguments", "ended", "pending", "sent", "started")
+
+    def __init__(self, started: ToolStarted) -> None:
+        self.started = started
+        self.arguments = ""
+        self.pending: list[str] = []  # live fragments that wait for their block to open
+        self.sent = ""  # what of the arguments has been written
+        self.ended: bool = False
+
+
+class BlockWriter:
+    """Turns an answer's events into the client's stream grammar.
+
+    `eager` names the tools whose arguments go out live; `starts_early` is off when the answer is folded into one message,
+    where a call that is cut off can still be left out altogether.
+    """
+
+    def __init__(
+        self, *, signature: str, eager: frozenset[str] = frozenset(), omit_thinking: bool = False, starts_early: bool = True
+    ) -> None:
+        self._signature = signature
+        self._eager = eager
+        self._omit_thinking = omit_thinking
+        self._starts_early = starts_early
+        self._index = 0  # of the next block
+        self._open: str | _Call | None = None  # "text", "thinking" or a call
+        self._calls: dict[int, _Call] = {}  # not yet written to their end
+        self._waiting: deque[TextDelta | ThinkingDelta | WholeBlock | _Call] = deque()
+        self._tool_blocks = 0
+        self._done = False
+
+    @property
+    def blocks(self) -> int:
+        return self._index
+
+    def start(self, message_id: str, model: str, usage: Usage) -> MessageStart:
+        return MessageStart(message_id, model, usage)
+
+    def feed(self, events: Iterable[Event]) -> list[WireEvent]:
+        """Everything that one upstream read brought. Adjacent text becomes one delta."""
+        out: list[WireEvent] = []
+        text: list[str] = []
+        for event in events:
+            if type(event) is TextDelta and self._open == "text":
+                text.append(event.text)
+                continue
+            if text:
+                out.append(BlockDelta(self._index - 1, "text_delta", "".join(text)))
+                text = []
+            self._event(event, out)
+        if text:
+            out.append(BlockDelta(self._index - 1, "text_delta", "".join(text)))
+        return out
+
+    def finish(self, finished: Finished, usage: Usage) -> list[WireEvent]:
+        """Close what is open and end the message. The stop reason follows from what was written."""
+        if self._done:
+            raise UpstreamProtocolError("the upstream finished twice")
+        self._done = True
+        out: list[WireEvent] = []
+        self._flush(out)
+        self._close(out)
+        reason = self._stop_reason(finished.reason)
+        sequence = finished.sequence if reason == "stop_sequence" else ""
+        out.append(MessageDelta(reason, usage, sequence, finished.explanation if reason == "refusal" else ""))
+        out.append(MessageStop())
+        return out
+
+    def _stop_reason(self, reason: Reason) -> str:
+        if reason in ("stop", "tool_use", "stop_sequence"):
+            if self._tool_blocks:
+                return "tool_use"
+            if reason == "tool_use":
+                return "end_turn"
+        return STOP_REASONS[reason]
+
+    def _event(self, event: Event, out: list[WireEvent]) -> None:
+        match event:
+            case TextDelta() | ThinkingDelta() | WholeBlock():
+                if self._blocked():
+                    self._waiting.append(event)
+                else:
+                    self._write(event, out)
+            case ToolStarted():
+                self._calls[event.call] = call = _Call(event)
+                if self._blocked() or not self._starts_early:
+                    self._waiting.append(call)
+                else:
+                    self._open_call(call, out)
+            case ToolArguments():
+                self._arguments(self._calls[event.call], event.fragment, out)
+            case ToolEnded():
+                call = self._calls.pop(event.call)
+                call.arguments, call.ended = event.arguments, True
+                self._flush(out)
+            case ToolDropped():
+                self._drop(self._calls.pop(event.call), out)
+            case Finished() | Failed():
+                pass  # the bridge ends the message with `finish`, or the stream with an error
+            case _:
+                assert_never(event)
+
+    def _blocked(self) -> bool:
+        return isinstance(self._open, _Call) or bool(self._waiting)
+
+    def _write(self, event: TextDelta | ThinkingDelta | WholeBlock, out: list[WireEvent]) -> None:
+        match event:
+            case TextDelta(text=text):
+                if text:
+                    self._ensure("text", b'{"type":"text","text":""}', out)
+                    out.append(BlockDelta(self._index - 1, "text_delta", text))
+            case ThinkingDelta(text=text):
+                if text:
+                    self._ensure("thinking", b'{"type":"thinking","thinking":"","signature":""}', out)
+                    if not self._omit_thinking:
+                        out.append(BlockDelta(self._index - 1, "thinking_delta", text))
+            case WholeBlock(block=block):
+                self._close(out)
+                self._begin(block, out)
+                out.append(BlockStop(self._index - 1))
+            case _:
+                assert_never(event)
+
+    def _ensure(self, kind: str, block: bytes, out: list[WireEvent]) -> None:
+        if self._open != kind:
+            self._close(out)
+            self._begin(block, out)
+            self._open = kind
+
+    def _begin(self, block: bytes, out: list[WireEvent]) -> None:
+        out.append(BlockStart(self._index, block))
+        self._index += 1
+
+    def _close(self, out: list[WireEvent]) -> None:
+        if self._open is None:
+            return
+        if self._open == "thinking":
+            out.append(BlockDelta(self._index - 1, "signature_delta", self._signature))
+        out.append(BlockStop(self._index - 1))
+        self._open = None
+
+    # ------------------------------------------------------------ tool calls
+
+    def _open_call(self, call: _Call, out: list[WireEvent]) -> None:
+        self._close(out)
+        started = call.started
+        self._begin(b'{"type":"tool_use","id":%b,"name":%b,"input":{}}' % (_json(started.id), _json(started.name)), out)
+        self._open = call
+        for fragment in call.pending:
+            self._live(call, fragment, out)
+        call.pending = []
+
+    def _arguments(self, call: _Call, fragment: str, out: list[WireEvent]) -> None:
+        if call.started.name not in self._eager or not fragment:
+            return
+        if self._open is call:
+            self._live(call, fragment, out)
+        else:
+            call.pending.append(fragment)
+
+    def _live(self, call: _Call, fragment: str, out: list[WireEvent]) -> None:
+        call.sent += fragment
+        out.append(BlockDelta(self._index - 1, "input_json_delta", fragment))
+
+    def _drop(self, call: _Call, out: list[WireEvent]) -> None:
+        if self._open is call:
+            self._close(out)
+        else:
+            self._waiting.remove(call)
+        self._flush(out)
+
+    def _complete(self, call: _Call, out: list[WireEvent]) -> None:
+        if not call.arguments.startswith(call.sent.rstrip()):
+            raise UpstreamProtocolError("the upstream's tool arguments were not the JSON that had been streamed")
+        rest = call.arguments[len(call.sent) :]
+        if rest:
+            out.append(BlockDelta(self._index - 1, "input_json_delta", rest))
+        self._tool_blocks += 1
+        self._close(out)
+
+    def _flush(self, out: list[WireEvent]) -> None:
+        """Write what has been waiting, up to the first call that is not complete."""
+        if isinstance(self._open, _Call):
+            if not self._open.ended:
+                return
+            self._complete(self._open, out)
+        while self._waiting:
+            item = self._waiting[0]
+            if not isinstance(item, _Call):
+                self._waiting.popleft()
+                self._write(item, out)
+                continue
+            if not item.ended and not self._starts_early:
+                return
+            self._waiting.popleft()
+            self._open_call(item, out)
+            if not item.ended:
+                return
+            self._complete(item, out)
+
+
+def _json(text: str) -> bytes:
+    return msgspec.json.encode(text)
