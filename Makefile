@@ -1,0 +1,93 @@
+# Two commands do everything on a machine with Python 3.11+ (venv, pip) and make: `make run` and `make test`.
+
+PYTHON ?= python3
+
+# Warm starts skip the install: the stamp's name carries the checksum of what was installed.
+sum = $(shell cksum < $(1) | cut -d' ' -f1)
+RUN_STAMP := .venv/.installed-$(call sum,requirements.txt)
+DEV_STAMP := .venv-dev/.installed-$(call sum,requirements-dev.txt)
+UV_STAMP := .uv/.tried-$(call sum,requirements-uv.txt)
+CLAUDE_CODE := @anthropic-ai/claude-code@2.1.325
+
+# Byte code on disk is half of a warm start's speed.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: run dev test test-translation lint format types layers venv venv-dev lock browser claude clean
+
+run: $(RUN_STAMP)
+	@exec .venv/bin/python manage.py up
+
+dev: $(DEV_STAMP)
+	.venv-dev/bin/python manage.py migrate --verbosity 0
+	BRIDGE_DEBUG=1 exec .venv-dev/bin/python manage.py runserver --nostatic $(or $(HOST),127.0.0.1):$(or $(PORT),8000)
+
+test: lint types layers browser claude test-translation
+	.venv-dev/bin/pytest --ignore tests/translation $(PYTEST_ARGS)
+
+# Without Django, in seconds, and every branch.
+test-translation: $(DEV_STAMP)
+	.venv-dev/bin/pytest tests/translation -p no:django -n 0 --cov translation --cov-branch --cov-fail-under 100 --cov-report term-missing:skip-covered
+
+lint: $(DEV_STAMP)
+	.venv-dev/bin/ruff format --check .
+	.venv-dev/bin/ruff check .
+
+format: $(DEV_STAMP)
+	.venv-dev/bin/ruff check --fix .
+	.venv-dev/bin/ruff format .
+
+types: $(DEV_STAMP)
+	.venv-dev/bin/mypy
+
+layers: $(DEV_STAMP)
+	.venv-dev/bin/lint-imports
+
+venv: $(RUN_STAMP)
+
+venv-dev: $(DEV_STAMP)
+
+# The environment has no pip of its own: making one costs three seconds, and uv (or the bootstrap's pip) installs from outside.
+define install
+@echo "installing $(2) into $(1) (once)"
+@$(PYTHON) -m venv --without-pip $(1)
+@rm -f $(1)/.installed-*
+@if [ -x .uv/bin/uv ]; then \
+	UV_LINK_MODE=copy .uv/bin/uv pip install --quiet --compile-bytecode --require-hashes --python $(1)/bin/python -r $(2); \
+else \
+	.uv/bin/python -m pip --python $(1)/bin/python install --quiet --require-hashes -r $(2); \
+fi
+@touch $@
+endef
+
+$(RUN_STAMP): | $(UV_STAMP)
+	$(call install,.venv,requirements.txt)
+
+$(DEV_STAMP): | $(UV_STAMP)
+	$(call install,.venv-dev,requirements-dev.txt)
+
+$(UV_STAMP):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Toolbridge needs Python 3.11 or newer")'
+	@$(PYTHON) -m venv .uv
+	@.uv/bin/python -m pip install --quiet --require-hashes -r requirements-uv.txt || echo "uv is not to be had; installing with pip instead (slower)"
+	@touch $@
+
+lock: $(UV_STAMP)
+	for name in requirements requirements-dev requirements-uv; do \
+		.uv/bin/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate \
+			--no-header --python-version 3.11 $(LOCK_ARGS) $$name.in -o $$name.txt || exit 1; \
+	done
+
+# Browser and Claude Code tests need these; where they cannot be had the tests skip loudly (and fail under .ci/run).
+browser:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { \
+		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; } || \
+		echo "no Chromium: the browser tests will be skipped"
+
+claude:
+	@[ -x .claude-code/node_modules/.bin/claude ] || { \
+		command -v npm >/dev/null && npm install --silent --no-fund --no-audit --prefix .claude-code $(CLAUDE_CODE) >/dev/null; } || \
+		echo "no Claude Code (npm): its tests will be skipped"
+
+clean:
+	rm -rf .venv .venv-dev .uv .claude-code .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage

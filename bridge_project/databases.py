@@ -1,0 +1,65 @@
+"""DATABASE_URL as Django's database settings, for the embedded SQLite and for PostgreSQL."""
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from django.core.exceptions import ImproperlyConfigured
+
+# WAL lets readers and the one writer work side by side; FULL makes each commit survive a power cut.
+SQLITE_PRAGMAS = "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA cache_size=-8000"
+
+
+def database(url: str | None, home: Path) -> dict[str, Any]:
+    if url is None:
+        return sqlite(str(home / "bridge.sqlite3"))
+    parts = urlsplit(url)
+    match parts.scheme:
+        case "sqlite":
+            # sqlite:///relative.db and sqlite:////absolute.db: the first slash only separates.
+            path = unquote(parts.path)[1:]
+            if parts.netloc or not path:
+                raise ImproperlyConfigured("DATABASE_URL must be sqlite:///relative/path or sqlite:////absolute/path")
+            return sqlite(path)
+        case "postgres" | "postgresql":
+            return postgresql(url)
+        case scheme:
+            raise ImproperlyConfigured(f"DATABASE_URL has the scheme {scheme!r}; it must be postgres or sqlite")
+
+
+def sqlite(path: str) -> dict[str, Any]:
+    return {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": path,
+        "CONN_MAX_AGE": 600,
+        # IMMEDIATE: a deferred transaction that turns writer beside another one fails at once, whatever the timeout.
+        "OPTIONS": {"transaction_mode": "IMMEDIATE", "timeout": 10, "init_command": SQLITE_PRAGMAS},
+        # The writer has its own connection, which an in-memory test database would not reach.
+        "TEST": {"NAME": f"{path}.test"},
+    }
+
+
+def postgresql(url: str) -> dict[str, Any]:
+    parts = urlsplit(url)
+    name = unquote(parts.path.lstrip("/"))
+    if not name:
+        raise ImproperlyConfigured("DATABASE_URL names no database: postgres://user:password@host:port/name")
+    try:
+        port = parts.port
+    except ValueError as error:
+        raise ImproperlyConfigured(f"DATABASE_URL: {error}") from error
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": name,
+        "USER": unquote(parts.username or ""),
+        "PASSWORD": unquote(parts.password or ""),
+        # A percent-encoded host is a socket directory.
+        "HOST": unquote(parts.hostname or ""),
+        "PORT": str(port or ""),
+        "CONN_MAX_AGE": 60,
+        "CONN_HEALTH_CHECKS": True,
+        # Behind pgbouncer in transaction mode the next statement may reach another server connection: nothing may be
+        # left behind on one, neither a cursor nor a prepared statement.
+        "DISABLE_SERVER_SIDE_CURSORS": True,
+        "OPTIONS": {"connect_timeout": 5, "prepare_threshold": None, **dict(parse_qsl(parts.query))},
+    }

@@ -1,0 +1,64 @@
+"""Typed readers of environment variables. A value that does not fit raises, naming the variable; empty means unset."""
+
+import os
+from collections.abc import Collection
+
+from django.core.exceptions import ImproperlyConfigured
+
+
+def optional(name: str) -> str | None:
+    return os.environ.get(name, "").strip() or None
+
+
+def text(name: str, default: str) -> str:
+    return optional(name) or default
+
+
+def words(name: str) -> tuple[str, ...]:
+    """A comma-separated list; blanks around and between commas do not count."""
+    return tuple(word.strip() for word in os.environ.get(name, "").split(",") if word.strip())
+
+
+def choice(name: str, allowed: Collection[str], default: str) -> str:
+    value = text(name, default)
+    if value not in allowed:
+        raise ImproperlyConfigured(f"{name} is {value!r}; it must be one of {', '.join(allowed)}")
+    return value
+
+
+def integer(name: str, default: int, *, least: int = 0, most: int = 2**31 - 1) -> int:
+    value = optional(name)
+    if value is None:
+        return default
+    if not (value.isascii() and value.isdigit() and least <= int(value) <= most):
+        raise ImproperlyConfigured(f"{name} is {value!r}; it must be a whole number from {least} to {most}")
+    return int(value)
+
+
+def number(name: str, default: float, *, above: float = 0.0) -> float:
+    value = optional(name)
+    if value is None:
+        return default
+    try:
+        parsed = float(value)
+    except ValueError:
+        parsed = float("nan")
+    # Written so that NaN, which compares false with everything, is refused too.
+    if not above < parsed < float("inf"):
+        raise ImproperlyConfigured(f"{name} is {value!r}; it must be a number above {above:g}")
+    return parsed
+
+
+def flag(name: str) -> bool:
+    return choice(name, ("0", "1"), "0") == "1"
+
+
+def http_url(name: str) -> str | None:
+    """An http(s) base URL without a trailing slash."""
+    value = optional(name)
+    if value is None:
+        return None
+    scheme, separator, rest = value.partition("://")
+    if scheme not in {"http", "https"} or not separator or not rest.strip("/"):
+        raise ImproperlyConfigured(f"{name} is {value!r}; it must be an http:// or https:// URL")
+    return value.rstrip("/")

@@ -1,0 +1,87 @@
+"""The app's configuration as typed values; the only reader of Django's settings in the app."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Literal
+
+from django.conf import settings
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamConf:
+    provider: str
+    api_keys: tuple[str, ...]
+    base_url: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelMap:
+    """`provider/model` for each family of Claude names, and for any name that nothing else matches."""
+
+    opus: str | None
+    sonnet: str | None
+    haiku: str | None
+    default: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Conf:
+    home: Path
+    host: str
+    port: int
+    production: bool
+    api_keys: tuple[str, ...]
+    admin_user: str
+    admin_password: str | None
+    upstreams: tuple[UpstreamConf, ...]
+    model_map: ModelMap
+    policy: Literal["agentic", "conservative"]
+    inactivity: timedelta
+    upstream_retries: int
+    upstream_idle_seconds: float
+    ping_seconds: float
+    hold_seconds: float
+    unstored_link: Literal["error", "warn"]
+    storage: Literal["durable", "off"]
+    encryption_keys: tuple[str, ...]
+    cors_origins: tuple[str, ...]
+    metrics_token: str | None
+    tool_hosts: tuple[str, ...]
+    redis_url: str | None
+
+
+def current() -> Conf:
+    """Read afresh each time, so that a test's override counts; a server keeps what it read at its start."""
+    return Conf(
+        home=settings.BRIDGE_HOME,
+        host=settings.HOST,
+        port=settings.PORT,
+        production=settings.PRODUCTION,
+        api_keys=settings.BRIDGE_API_KEYS,
+        admin_user=settings.BRIDGE_ADMIN_USER,
+        admin_password=settings.BRIDGE_ADMIN_PASSWORD,
+        upstreams=_configured_upstreams(),
+        model_map=ModelMap(**settings.BRIDGE_MODEL_MAP),
+        policy=settings.BRIDGE_POLICY,
+        inactivity=timedelta(hours=settings.BRIDGE_INACTIVITY_HOURS),
+        upstream_retries=settings.BRIDGE_UPSTREAM_RETRIES,
+        upstream_idle_seconds=settings.BRIDGE_UPSTREAM_IDLE_SECONDS,
+        ping_seconds=settings.BRIDGE_PING_SECONDS,
+        hold_seconds=settings.BRIDGE_HOLD_SECONDS,
+        unstored_link=settings.BRIDGE_UNSTORED_LINK,
+        storage=settings.BRIDGE_STORAGE,
+        encryption_keys=settings.BRIDGE_ENCRYPTION_KEYS,
+        cors_origins=settings.BRIDGE_CORS_ORIGINS,
+        metrics_token=settings.BRIDGE_METRICS_TOKEN,
+        tool_hosts=settings.BRIDGE_TOOL_HOSTS,
+        redis_url=settings.REDIS_URL,
+    )
+
+
+def _configured_upstreams() -> tuple[UpstreamConf, ...]:
+    return tuple(
+        UpstreamConf(provider, keys, base_url)
+        for provider, (keys, base_url) in settings.BRIDGE_UPSTREAMS.items()
+        if keys or base_url
+    )
