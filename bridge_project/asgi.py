@@ -1,7 +1,8 @@
-"""The ASGI entry: HTTP and lifespan."""
+"""The ASGI entry: HTTP through Django, and lifespan."""
 
 import os
 
+from asgiref.typing import ASGIReceiveCallable, ASGISendCallable, Scope
 from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "bridge_project.settings")
@@ -9,19 +10,18 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "bridge_project.settings")
 django_application = get_asgi_application()
 
 
-async def application(scope, receive, send):
+async def application(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
     match scope["type"]:
-        case "lifespan":
-            await _lifespan(receive, send)
         case "http":
             await django_application(scope, receive, send)
+        case "lifespan":
+            await _lifespan(receive, send)
         case kind:
-            raise ValueError(f"unknown ASGI scope {kind!r}")
+            raise ValueError(f"nothing here speaks {kind}")
 
 
-async def _lifespan(receive, send):
-    while True:
-        message = await receive()
-        await send({"type": f"{message['type']}.complete"})
-        if message["type"] == "lifespan.shutdown":
-            return
+async def _lifespan(receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+    await receive()
+    await send({"type": "lifespan.startup.complete"})
+    await receive()
+    await send({"type": "lifespan.shutdown.complete"})

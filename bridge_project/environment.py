@@ -1,9 +1,11 @@
 """Typed readers of environment variables. A value that does not fit raises, naming the variable; empty means unset."""
 
 import os
-from collections.abc import Collection
+from typing import TypeVar
 
 from django.core.exceptions import ImproperlyConfigured
+
+Choice = TypeVar("Choice", bound=str)
 
 
 def optional(name: str) -> str | None:
@@ -19,11 +21,12 @@ def words(name: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in os.environ.get(name, "").split(",") if word.strip())
 
 
-def choice(name: str, allowed: Collection[str], default: str) -> str:
+def choice(name: str, allowed: tuple[Choice, ...], default: Choice) -> Choice:
     value = text(name, default)
-    if value not in allowed:
-        raise ImproperlyConfigured(f"{name} is {value!r}; it must be one of {', '.join(allowed)}")
-    return value
+    for candidate in allowed:
+        if candidate == value:
+            return candidate
+    raise ImproperlyConfigured(f"{name} is {value!r}; it must be one of {', '.join(allowed)}")
 
 
 def integer(name: str, default: int, *, least: int = 0, most: int = 2**31 - 1) -> int:

@@ -3,4 +3,10 @@
 from django.contrib import admin
 from django.urls import path
 
-urlpatterns = [path("admin/", admin.site.urls)]
+from bridge_project import health
+
+urlpatterns = [
+    path("livez", health.livez),
+    path("readyz", health.readyz),
+    path("admin/", admin.site.urls),
+]

@@ -10,9 +10,7 @@ from conversations import conf
 
 
 @register()
-def model_map_names_configured_upstreams(
-    *, app_configs: Iterable[AppConfig] | None, **_: object
-) -> list[CheckMessage]:
+def model_map_names_configured_upstreams(*, app_configs: Iterable[AppConfig] | None, **_: object) -> list[CheckMessage]:
     configured = {upstream.provider for upstream in conf.current().upstreams} | {"demo"}
     model_map = conf.current().model_map
     messages: list[CheckMessage] = []
