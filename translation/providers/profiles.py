@@ -6,6 +6,27 @@ from msgspec import Struct
 
 Dialect = Literal["openai_chat", "openai_responses", "gemini", "minimax", "anthropic"]
 
+# OpenAI refuses a level that a model does not know (`Unsupported value: 'minimal' is not supported with ...`).
+OPENAI_EFFORTS = (
+    ("gpt-5*-chat*", ("medium",)),
+    ("gpt-5-pro*", ("high",)),
+    ("gpt-5.[2-9]*-pro*", ("medium", "high", "xhigh")),
+    ("gpt-5.[2-9]*", ("none", "low", "medium", "high", "xhigh")),
+    ("gpt-5.1-codex-max*", ("none", "low", "medium", "high", "xhigh")),
+    ("gpt-5.1*", ("none", "low", "medium", "high")),
+    ("gpt-5-codex*", ("low", "medium", "high")),
+    ("gpt-5*", ("minimal", "low", "medium", "high")),
+)
+# Most Grok models reason without a dial and answer 400 to one.
+XAI_EFFORTS = (
+    ("grok-3-mini*", ("low", "high")),
+    ("grok-4.20-multi-agent*", ("low", "medium", "high", "xhigh")),
+    ("grok-4.20*", ()),
+    ("grok-4.3*", ("none", "low", "medium", "high")),
+    ("grok-4.[4-9]*", ("low", "medium", "high")),
+    ("grok-*", ()),
+)
+
 
 class Profile(Struct, frozen=True, kw_only=True):
     provider: str  # the route prefix
@@ -17,6 +38,9 @@ class Profile(Struct, frozen=True, kw_only=True):
     # chat and responses
     max_tokens_field: str = "max_tokens"
     reasoning_models: tuple[str, ...] = ()  # model name patterns that take an effort and `max_completion_tokens`
+    efforts: tuple[
+        tuple[str, tuple[str, ...]], ...
+    ] = ()  # (model pattern, rising levels); first match wins
     effort_field: Literal["", "reasoning_effort", "reasoning.effort", "thinking.type", "chat_template"] = ""
     reasoning_field: str = ""  # where reasoning comes back and has to be replayed: `reasoning_content`
     replay_reasoning: Literal["never", "tool_turns", "always"] = "never"
@@ -51,6 +75,7 @@ PROFILES: dict[str, Profile] = {
             base_url="https://api.openai.com/v1",
             families=("gpt-*", "o[0-9]*"),
             reasoning_models=("o[0-9]*", "gpt-5*"),
+            efforts=OPENAI_EFFORTS,
             effort_field="reasoning_effort",
             documents="native",
         ),
@@ -60,6 +85,7 @@ PROFILES: dict[str, Profile] = {
             title="OpenAI Responses",
             base_url="https://api.openai.com/v1",
             reasoning_models=("o[0-9]*", "gpt-5*"),
+            efforts=OPENAI_EFFORTS,
             effort_field="reasoning.effort",
             documents="native",
             web_search="native",
@@ -104,7 +130,8 @@ PROFILES: dict[str, Profile] = {
             families=("grok-*",),
             reasoning_field="reasoning_content",
             effort_field="reasoning_effort",
-            reasoning_models=("grok-3-mini*", "grok-4*"),
+            reasoning_models=("grok-3-mini*", "grok-4*", "grok-code*"),
+            efforts=XAI_EFFORTS,
         ),
         Profile(
             provider="deepseek",
@@ -163,6 +190,7 @@ PROFILES: dict[str, Profile] = {
             title="Azure OpenAI",
             auth="api-key",
             reasoning_models=("o[0-9]*", "gpt-5*"),
+            efforts=OPENAI_EFFORTS,
             effort_field="reasoning_effort",
         ),
         Profile(

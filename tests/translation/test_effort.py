@@ -1,0 +1,55 @@
+"""Effort: one scale for thinking budgets, effort levels and what each model takes."""
+
+import pytest
+
+from translation.effort import effort, is_reasoning
+from translation.providers.profiles import PROFILES
+from translation.values import Request, ThinkingConfig
+
+OPENAI = PROFILES["openai-responses"]
+XAI = PROFILES["xai"]
+
+
+def asking(thinking: ThinkingConfig | None = None, level: str = "") -> Request:
+    return Request(model="m", messages=(), max_tokens=1, thinking=thinking, effort=level)
+
+
+@pytest.mark.parametrize(
+    ("request_", "model", "level"),
+    [
+        (asking(), "gpt-5.5", ""),
+        (asking(level="xhigh"), "gpt-5.5", "xhigh"),
+        (asking(level="max"), "gpt-5.5", "xhigh"),
+        (asking(level="brand-new"), "gpt-5.5", "xhigh"),
+        (asking(level="max"), "gpt-5.1", "high"),
+        (asking(level="low"), "gpt-5-pro", "high"),
+        (asking(level="high"), "o3", "high"),
+        (asking(ThinkingConfig("disabled")), "gpt-5", "minimal"),
+        (asking(ThinkingConfig("disabled"), "high"), "gpt-5.1", "none"),
+        (asking(ThinkingConfig("adaptive")), "o3", "medium"),
+        (asking(ThinkingConfig("enabled", 1024)), "o3", "low"),
+        (asking(ThinkingConfig("enabled", 10000)), "o3", "medium"),
+        (asking(ThinkingConfig("enabled", 31999)), "o3", "high"),
+        (asking(level="high"), "gpt-4.1", ""),
+    ],
+)
+def test_the_level_is_the_nearest_that_the_model_knows(request_: Request, model: str, level: str) -> None:
+    assert effort(request_, OPENAI, model)[0] == level
+
+
+def test_a_changed_wish_is_noted_and_a_granted_one_is_not() -> None:
+    assert effort(asking(level="high"), OPENAI, "gpt-5.5")[1] == ()
+    (note,) = effort(asking(level="max"), OPENAI, "gpt-5.5")[1]
+    assert (note.kind, note.rule) == ("degradation", "effort-limited")
+    assert "max became xhigh" in note.what
+
+
+def test_a_model_without_a_dial_gets_no_level_and_only_a_lost_wish_is_noted() -> None:
+    assert effort(asking(level="high"), XAI, "grok-4-fast-reasoning")[0] == ""
+    assert len(effort(asking(level="high"), XAI, "grok-4")[1]) == 1
+    assert effort(asking(ThinkingConfig("disabled")), XAI, "grok-4") == ("", ())
+
+
+def test_reasoning_models_are_known_by_pattern_in_any_letter_case() -> None:
+    assert is_reasoning(OPENAI, "GPT-5.5")
+    assert not is_reasoning(OPENAI, "gpt-4.1")

@@ -1,0 +1,58 @@
+"""How hard to think: the client's `thinking` and `output_config.effort` as one level of the target's scale."""
+
+from fnmatch import fnmatchcase
+
+from translation.providers.profiles import Profile
+from translation.values import Note, Request
+
+SCALE = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+USUAL = ("low", "medium", "high")  # of a reasoning model that the profile says nothing more exact about
+
+
+def effort(request: Request, profile: Profile, model: str) -> tuple[str, tuple[Note, ...]]:
+    """The level to send, "" for none at all, and what was changed about the client's wish."""
+    wish = wanted(request)
+    levels = scale(profile, model)
+    if not wish:
+        return "", ()
+    if not levels:
+        return "", () if wish == "none" else (_note(f"{model} takes no effort; {wish} was asked for"),)
+    level = nearest(wish, levels)
+    return level, () if level == wish else (_note(f"{model} knows {', '.join(levels)}; {wish} became {level}"),)
+
+
+def wanted(request: Request) -> str:
+    """What the client asked for on our scale; "" leaves it to the model."""
+    thinking = request.thinking
+    if thinking is not None and thinking.kind == "disabled":
+        return "none"
+    if request.effort:
+        return request.effort
+    if thinking is None:
+        return ""
+    if thinking.budget_tokens is None:
+        return "medium"
+    return "low" if thinking.budget_tokens <= 4096 else "medium" if thinking.budget_tokens <= 16384 else "high"
+
+
+def scale(profile: Profile, model: str) -> tuple[str, ...]:
+    name = model.lower()
+    for pattern, levels in profile.efforts:
+        if fnmatchcase(name, pattern):
+            return levels
+    return USUAL if is_reasoning(profile, model) else ()
+
+
+def is_reasoning(profile: Profile, model: str) -> bool:
+    return any(fnmatchcase(model.lower(), pattern) for pattern in profile.reasoning_models)
+
+
+def nearest(wish: str, levels: tuple[str, ...]) -> str:
+    """The highest level that is not above the wish, else the lowest there is. An unknown wish is the highest."""
+    limit = SCALE.index(wish) if wish in SCALE else len(SCALE)
+    below = [level for level in levels if SCALE.index(level) <= limit]
+    return below[-1] if below else levels[0]
+
+
+def _note(what: str) -> Note:
+    return Note("degradation", "effort-limited", what)
