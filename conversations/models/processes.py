@@ -1,0 +1,49 @@
+"""What processes tell each other through the database: that they live, what changed, what they have claimed."""
+
+from django.db import models
+
+from conversations.models.configuration import ApiKey
+from conversations.models.history import Conversation
+
+
+class Process(models.Model):
+    """A web process. Its turns are closed by the reconciler once it has not been seen for a while."""
+
+    host = models.CharField(max_length=255)
+    pid = models.PositiveIntegerField()
+    started_at = models.DateTimeField()
+    seen_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        verbose_name_plural = "processes"
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.pid}"
+
+
+class Change(models.Model):
+    """Something that caches must forget. Every process reads the new rows twice a second."""
+
+    kind = models.CharField(max_length=16)
+    ref = models.CharField(max_length=255)
+    created_at = models.DateTimeField(db_index=True)
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.ref}"
+
+
+class Claim(models.Model):
+    """Exactly one turn may continue a thread's message; exactly one may run the same request."""
+
+    api_key = models.ForeignKey(ApiKey, on_delete=models.PROTECT, related_name="+", db_index=False)
+    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="claims")
+    kind = models.CharField(max_length=8)  # thread, request
+    token = models.CharField(max_length=64)
+    turn = models.BigIntegerField()
+    created_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["api_key", "kind", "token"], name="claim_identity")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.token}"
