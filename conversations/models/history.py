@@ -22,8 +22,12 @@ class Conversation(models.Model):
     api_key = models.ForeignKey(ApiKey, on_delete=models.PROTECT, related_name="conversations")
     external_id = models.CharField("conversation id", max_length=255)
     recognised = models.CharField(max_length=8, choices=Recognised, default=Recognised.NEW)
-    session_id = models.CharField(max_length=255, blank=True, default="", help_text="The Claude Code session it is part of.")
-    agent_id = models.CharField(max_length=255, blank=True, default="", help_text="The sub-agent; empty for the main loop.")
+    session_id = models.CharField(
+        max_length=255, blank=True, default="", help_text="The Claude Code session it is part of."
+    )
+    agent_id = models.CharField(
+        max_length=255, blank=True, default="", help_text="The sub-agent; empty for the main loop."
+    )
     parent_agent_id = models.CharField(max_length=255, blank=True, default="")
     created_at = models.DateTimeField()
     last_activity = models.DateTimeField(db_index=True)
@@ -49,11 +53,16 @@ class Message(models.Model):
     chain_hash = models.BinaryField(max_length=16)
     parent_hash = models.BinaryField(max_length=16)
     depth = models.PositiveIntegerField()
-    answers = models.PositiveIntegerField(default=0, help_text="How many answers of the bridge are in the chain up to here.")
+    answers = models.PositiveIntegerField(
+        default=0, help_text="How many answers of the bridge are in the chain up to here."
+    )
     role = models.CharField(max_length=9)
     content = models.BinaryField(help_text="Normalised blocks, JSON.")
     turn = models.ForeignKey(
-        "Turn", on_delete=models.CASCADE, related_name="messages", help_text="The turn that brought it, or that it answers."
+        "Turn",
+        on_delete=models.CASCADE,
+        related_name="messages",
+        help_text="The turn that brought it, or that it answers.",
     )
     message_id = models.CharField(max_length=64, blank=True, default="", help_text="msg_… of an answer.")
     upstream = models.CharField(max_length=64, blank=True, default="")
@@ -178,7 +187,9 @@ class ToolMapping(models.Model):
         constraints = [models.UniqueConstraint(fields=["conversation", "tool_use_id"], name="tool_mapping_identity")]
         indexes = [
             models.Index(fields=["api_key", "tool_use_id"], name="tool_mapping_lookup"),
-            models.Index(fields=["upstream_call_id"], name="tool_mapping_upstream", condition=~models.Q(upstream_call_id="")),
+            models.Index(
+                fields=["upstream_call_id"], name="tool_mapping_upstream", condition=~models.Q(upstream_call_id="")
+            ),
             models.Index(fields=["status", "created_at"], name="tool_mapping_status"),
         ]
 

@@ -1,0 +1,47 @@
+"""API keys: issuing, revoking, recognising. Only a key's SHA-256 is stored: it is random, so it cannot be guessed back."""
+
+import hashlib
+import secrets
+from collections.abc import Iterable
+
+from django.db import transaction
+from django.utils import timezone
+
+from conversations.models import ApiKey, Change
+
+PREFIX = "sk-tb-"
+
+
+def digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def issue(name: str) -> tuple[ApiKey, str]:
+    """A new key and its secret, which is never to be had again."""
+    secret = PREFIX + secrets.token_urlsafe(32)
+    return _create(name, secret), secret
+
+
+def ensure_environment_keys(secrets_given: Iterable[str]) -> None:
+    """Keys of BRIDGE_API_KEYS are accepted as they are."""
+    for number, secret in enumerate(secrets_given, 1):
+        if not ApiKey.objects.filter(digest=digest(secret)).exists():
+            _create(f"environment {number}", secret)
+
+
+def revoke(key: ApiKey) -> None:
+    with transaction.atomic():
+        ApiKey.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=timezone.now())
+        announce(key)
+
+
+def announce(key: ApiKey) -> None:
+    """Tell every process that this key changed."""
+    Change.objects.create(kind="key", ref=key.digest, created_at=timezone.now())
+
+
+def _create(name: str, secret: str) -> ApiKey:
+    # A short secret would be given away by its first characters.
+    shown = secret[:10] if len(secret) >= 24 else secret[:3]
+    key, _ = ApiKey.objects.get_or_create(digest=digest(secret), defaults={"name": name, "prefix": shown})
+    return key

@@ -1,0 +1,91 @@
+"""Reads that the cache could not answer: a thread of its own per connection, one hop per read."""
+
+import asyncio
+import logging
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from conversations.store.database import ERRORS, TRANSIENT, Database
+from translation.errors import StoreUnavailable
+
+log = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+PATIENCE = 1.5
+QUEUE_LIMIT = 5_000
+
+
+class Reader:
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
+        self._jobs: queue.SimpleQueue[tuple[Callable[[Database], Any], asyncio.Future[Any]] | None] = (
+            queue.SimpleQueue()
+        )
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.reads = 0
+        self.retries = 0
+        self.failures = 0
+
+    def start(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        for number in range(self._threads):
+            threading.Thread(target=self._run, name=f"store-reader-{number}", daemon=True).start()
+
+    async def read(self, job: Callable[[Database], Result]) -> Result:
+        assert self._loop is not None, "the store has not been started"
+        if self._jobs.qsize() >= QUEUE_LIMIT:
+            raise StoreUnavailable
+        future: asyncio.Future[Result] = self._loop.create_future()
+        self._jobs.put((job, future))
+        self.reads += 1
+        try:
+            async with asyncio.timeout(PATIENCE):
+                return await future
+        except TimeoutError:
+            self.failures += 1
+            raise StoreUnavailable from None
+
+    def stop(self) -> None:
+        for _ in range(self._threads):
+            self._jobs.put(None)
+
+    def _run(self) -> None:
+        db = Database()
+        while (item := self._jobs.get()) is not None:
+            job, future = item
+            if not future.cancelled():
+                self._answer(db, job, future)
+        db.close()
+
+    def _answer(self, db: Database, job: Callable[[Database], Any], future: "asyncio.Future[Any]") -> None:
+        assert self._loop is not None
+        try:
+            result = self._attempt(db, job)
+        except ERRORS as error:
+            self.failures += 1
+            log.error("state.read failed: %s", error)
+            db.close()
+            self._loop.call_soon_threadsafe(_fail, future, StoreUnavailable())
+        else:
+            self._loop.call_soon_threadsafe(_settle, future, result)
+
+    def _attempt(self, db: Database, job: Callable[[Database], Any]) -> Any:
+        try:
+            return job(db)
+        except TRANSIENT:
+            # The connection may simply have been closed since it was last used; a fresh one tells.
+            self.retries += 1
+            db.close()
+            return job(db)
+
+
+def _settle(future: "asyncio.Future[Any]", result: object) -> None:
+    if not future.done():
+        future.set_result(result)
+
+
+def _fail(future: "asyncio.Future[Any]", error: Exception) -> None:
+    if not future.done():
+        future.set_exception(error)

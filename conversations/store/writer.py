@@ -1,0 +1,187 @@
+"""Group commit: what the event loop wants durable is collected, and one transaction at a time makes it so.
+
+A `Write` is applied whole or not at all. When a batch fails, its members are tried one by one, so that one bad row fails
+one turn. A batch that takes too long fails its waiters (the database stalls; they answer 529), and new writes are refused
+until it has ended.
+"""
+
+import asyncio
+import logging
+import queue
+import threading
+import time
+from typing import Protocol
+
+from conversations.store.database import ERRORS, TRANSIENT, Database
+from translation.errors import BridgeError, StoreUnavailable
+
+log = logging.getLogger(__name__)
+
+QUEUE_LIMIT = 10_000  # writes that may wait; beyond that the bridge is overloaded
+BATCH_LIMIT = 500
+RETRY_DELAYS = (0.1, 0.3)  # two retries, at most one second with the attempts themselves
+PATIENCE = 1.5  # seconds that a caller waits for its commit
+
+
+class Write(Protocol):
+    def apply(self, db: Database) -> None:
+        """Runs in the writer's thread, inside a transaction. May run more than once: earlier runs were rolled back."""
+        ...
+
+
+class _Entry:
+    __slots__ = ("error", "future", "write")
+
+    def __init__(self, write: Write, future: "asyncio.Future[None]") -> None:
+        self.write = write
+        self.future = future
+        self.error: BaseException | None = None
+
+
+class Writer:
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._batches: queue.SimpleQueue[list[_Entry] | None] = queue.SimpleQueue()
+        self._waiting: list[_Entry] = []
+        self._flying: list[_Entry] = []
+        self._watchdog: asyncio.TimerHandle | None = None
+        self._scheduled = False
+        self._stalled = False
+        self._closed = False
+        self.commits = 0
+        self.retries = 0
+        self.failures = 0
+
+    def start(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
+        self._thread.start()
+
+    def submit(self, write: Write) -> "asyncio.Future[None]":
+        """The future is done when the write is durable; it fails with what `apply` raised, or StoreUnavailable."""
+        assert self._loop is not None, "the store has not been started"
+        future = self._loop.create_future()
+        if self._stalled or self._closed or len(self._waiting) >= QUEUE_LIMIT:
+            future.set_exception(StoreUnavailable())
+            return future
+        self._waiting.append(_Entry(write, future))
+        if not self._flying and not self._scheduled:
+            # Everything that this turn of the loop submits goes into one transaction.
+            self._scheduled = True
+            self._loop.call_soon(self._dispatch)
+        return future
+
+    async def drain(self) -> None:
+        """Until nothing waits and nothing flies."""
+        while self._waiting or self._flying:
+            futures = [entry.future for entry in (*self._flying, *self._waiting)]
+            await asyncio.wait(futures)
+            await asyncio.sleep(0)
+
+    async def stop(self) -> None:
+        await self.drain()
+        self._closed = True
+        self._batches.put(None)
+        if self._thread is not None:
+            await asyncio.to_thread(self._thread.join, 5)
+
+    # ------------------------------------------------------------ on the event loop
+
+    def _dispatch(self) -> None:
+        self._scheduled = False
+        if self._flying or not self._waiting:
+            return
+        self._flying, self._waiting = self._waiting[:BATCH_LIMIT], self._waiting[BATCH_LIMIT:]
+        assert self._loop is not None
+        self._watchdog = self._loop.call_later(PATIENCE, self._stall)
+        self._batches.put(self._flying)
+
+    def _landed(self, batch: list[_Entry]) -> None:
+        if self._watchdog is not None:
+            self._watchdog.cancel()
+        self._stalled = False
+        self._flying = []
+        for entry in batch:
+            if entry.future.done():
+                continue
+            if entry.error is None:
+                entry.future.set_result(None)
+            else:
+                entry.future.set_exception(entry.error)
+        self._dispatch()
+
+    def _stall(self) -> None:
+        """The transaction has not come back: nobody may wait for it any longer, and nobody new may queue behind it."""
+        self._stalled = True
+        self.failures += 1
+        waiting, self._waiting = self._waiting, []
+        for entry in (*self._flying, *waiting):
+            if not entry.future.done():
+                entry.future.set_exception(StoreUnavailable())
+        log.error("state.stall: a transaction has taken more than %s s", PATIENCE)
+
+    # ------------------------------------------------------------ in the writer's thread
+
+    def _run(self) -> None:
+        db = Database()
+        while (batch := self._batches.get()) is not None:
+            try:
+                self._commit(db, batch)
+            finally:
+                # Whatever happened, the waiters must hear of it.
+                assert self._loop is not None
+                self._loop.call_soon_threadsafe(self._landed, batch)
+        db.close()
+
+    def _commit(self, db: Database, batch: list[_Entry]) -> None:
+        started = time.monotonic()
+        for delay in (*RETRY_DELAYS, None):
+            try:
+                self._transaction(db, batch)
+            except TRANSIENT as error:
+                db.rollback()
+                db.close()
+                if delay is None or time.monotonic() - started + delay > 1.0:
+                    self._fail(batch, error)
+                    return
+                self.retries += 1
+                time.sleep(delay)
+            except (*ERRORS, BridgeError, ValueError) as error:
+                db.rollback()
+                self._one_by_one(db, batch, error)
+                return
+            else:
+                self.commits += 1
+                return
+
+    def _transaction(self, db: Database, batch: list[_Entry]) -> None:
+        db.begin()
+        for entry in batch:
+            entry.write.apply(db)
+        db.commit()
+
+    def _one_by_one(self, db: Database, batch: list[_Entry], error: Exception) -> None:
+        if len(batch) == 1:
+            self._refuse(batch[0], error)
+            return
+        for entry in batch:
+            try:
+                self._transaction(db, [entry])
+            except (*ERRORS, BridgeError, ValueError) as own:
+                db.rollback()
+                self._refuse(entry, own)
+
+    def _refuse(self, entry: _Entry, error: Exception) -> None:
+        if isinstance(error, BridgeError):
+            entry.error = error
+        else:
+            self.failures += 1
+            log.error("state.write failed: %s", error)
+            entry.error = StoreUnavailable()
+
+    def _fail(self, batch: list[_Entry], error: Exception) -> None:
+        self.failures += 1
+        log.error("state.write: the database is unavailable: %s", error)
+        for entry in batch:
+            entry.error = StoreUnavailable()
