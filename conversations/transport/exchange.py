@@ -1,0 +1,119 @@
+"""One response being received, as the stream of its body.
+
+The connection fills it (`status`, `headers`, `chunks`) and calls `wake` once per socket read; one consumer waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import httpx
+
+from conversations.transport.outgoing import Outgoing, RawHeaders
+
+if TYPE_CHECKING:
+    from conversations.transport.connection import Connection
+
+
+class Exchange(httpx.AsyncByteStream):
+    __slots__ = (
+        "_connection",
+        "_waiter",
+        "buffered",
+        "chunks",
+        "closed_as_idle",
+        "failure",
+        "head_only",
+        "headers",
+        "overhead",
+        "read_timeout",
+        "reusable",
+        "sent",
+        "silent",
+        "status",
+        "until_close",
+        "version",
+    )
+
+    def __init__(self, connection: Connection, read_timeout: float | None, outgoing: Outgoing) -> None:
+        self._connection: Connection | None = connection
+        self.failure: Exception | None = None
+        self._waiter: asyncio.Future[None] | None = None
+        self.read_timeout = read_timeout
+        self.head_only = outgoing.head_only
+        self.reusable = not outgoing.close
+        self.sent = False  # the whole request was handed to the socket
+        self.silent = True  # not one byte of a response arrived
+        self.closed_as_idle = False
+        self.status = 0
+        self.version = "1.1"
+        self.headers: RawHeaders = []
+        self.until_close = False
+        self.chunks: list[bytes] = []
+        self.buffered = 0
+        self.overhead = 0  # bytes since the last head or body byte that were neither
+
+    @property
+    def over(self) -> bool:
+        """Nothing more will arrive; the connection is no longer ours."""
+        return self._connection is None
+
+    async def head(self) -> None:
+        """Wait until the head is there, or a failure."""
+        if not self.status and self._connection is not None:
+            await self._wait(self._connection)
+
+    def __aiter__(self) -> Exchange:
+        return self
+
+    async def __anext__(self) -> bytes:
+        chunks = self.chunks
+        if not chunks:
+            if self._connection is not None:
+                await self._wait(self._connection)
+            if not chunks:
+                if self.failure is not None:
+                    raise self.failure
+                raise StopAsyncIteration
+        data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        chunks.clear()
+        self.buffered = 0
+        if self._connection is not None:
+            self._connection.resume()
+        return data
+
+    async def aclose(self) -> None:
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Nobody will read the rest."""
+        if self._connection is not None:
+            self._connection.fail(httpx.StreamClosed())
+            self.chunks.clear()
+
+    def wake(self) -> None:
+        waiter = self._waiter
+        if waiter is not None:
+            self._waiter = None
+            if not waiter.done():
+                waiter.set_result(None)
+
+    @property
+    def waiting(self) -> bool:
+        return self._waiter is not None
+
+    def finish(self, failure: Exception | None) -> None:
+        self._connection = None
+        self.failure = failure
+        self.wake()
+
+    async def _wait(self, connection: Connection) -> None:
+        waiter = self._waiter = connection.loop.create_future()
+        connection.expect()
+        try:
+            await waiter
+        except BaseException:
+            self._waiter = None
+            self.abandon()
+            raise
