@@ -1,20 +1,35 @@
-"""Toolbridge's command line."""
+"""Toolbridge's command line.
+
+`up` supervises for the life of the server and has to stay small, so it starts without Django; every other
+command is Django's.
+"""
 
 import os
 import sys
 
 from django.core.exceptions import ImproperlyConfigured
-from django.core.management import execute_from_command_line
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "bridge_project.settings")
 
 
 def main() -> int:
     try:
-        execute_from_command_line(sys.argv)
+        return _up() if sys.argv[1:] == ["up"] else _django()
     except ImproperlyConfigured as error:
         sys.stderr.write(f"toolbridge: {error}\n")
         return 1
+
+
+def _up() -> int:
+    from bridge_project.up import supervisor  # noqa: PLC0415 - importing it reads the settings, which may be wrong
+
+    return supervisor.run()
+
+
+def _django() -> int:
+    from django.core.management import execute_from_command_line  # noqa: PLC0415 - `up` has to start without it
+
+    execute_from_command_line(sys.argv)
     return 0
 
 

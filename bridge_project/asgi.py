@@ -1,16 +1,20 @@
 """The ASGI entry: HTTP through Django, and lifespan."""
 
 import os
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
-from asgiref.typing import ASGIReceiveCallable, ASGISendCallable, Scope
 from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "bridge_project.settings")
 
+Receive = Callable[[], Awaitable[Mapping[str, Any]]]
+Send = Callable[[Mapping[str, Any]], Awaitable[None]]
+
 django_application = get_asgi_application()
 
 
-async def application(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+async def application(scope: dict[str, Any], receive: Receive, send: Send) -> None:
     match scope["type"]:
         case "http":
             await django_application(scope, receive, send)
@@ -20,7 +24,7 @@ async def application(scope: Scope, receive: ASGIReceiveCallable, send: ASGISend
             raise ValueError(f"nothing here speaks {kind}")
 
 
-async def _lifespan(receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+async def _lifespan(receive: Receive, send: Send) -> None:
     await receive()
     await send({"type": "lifespan.startup.complete"})
     await receive()

@@ -4,7 +4,6 @@ The supervisor reads this module without Django's set-up, so it imports nothing 
 """
 
 from pathlib import Path
-from typing import Literal
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -155,16 +154,21 @@ CHANNEL_LAYERS = {
 }
 
 CELERY_BROKER_URL = environment.optional("CELERY_BROKER_URL") or REDIS_URL or "filesystem://"
-BROKER_DIR = BRIDGE_HOME / "broker"
+# Celery's filesystem transport wants its folders to be there; without it there are none.
+BROKER_FOLDERS = (
+    {"messages": BRIDGE_HOME / "broker" / "messages", "control": BRIDGE_HOME / "broker" / "control"}
+    if CELERY_BROKER_URL.startswith("filesystem:")
+    else {}
+)
 CELERY_BROKER_TRANSPORT_OPTIONS = (
     {
         # One folder both ways: a message is written by one process of the machine and taken by another.
-        "data_folder_in": str(BROKER_DIR / "messages"),
-        "data_folder_out": str(BROKER_DIR / "messages"),
-        "control_folder": str(BROKER_DIR / "control"),
+        "data_folder_in": str(BROKER_FOLDERS["messages"]),
+        "data_folder_out": str(BROKER_FOLDERS["messages"]),
+        "control_folder": str(BROKER_FOLDERS["control"]),
         "store_processed": False,
     }
-    if CELERY_BROKER_URL.startswith("filesystem:")
+    if BROKER_FOLDERS
     else {}
 )
 CELERY_TASK_IGNORE_RESULT = True
@@ -181,16 +185,14 @@ CELERY_BEAT_SCHEDULE_FILENAME = str(BRIDGE_HOME / "beat-schedule")
 BRIDGE_API_KEYS = environment.words("BRIDGE_API_KEYS")
 BRIDGE_ADMIN_USER = environment.text("BRIDGE_ADMIN_USER", "admin")
 BRIDGE_ADMIN_PASSWORD = environment.optional("BRIDGE_ADMIN_PASSWORD")
-BRIDGE_POLICY: Literal["agentic", "conservative"] = environment.choice(
-    "BRIDGE_POLICY", ("agentic", "conservative"), "agentic"
-)
+BRIDGE_POLICY = environment.choice("BRIDGE_POLICY", ("agentic", "conservative"), "agentic")
 BRIDGE_INACTIVITY_HOURS = environment.number("BRIDGE_INACTIVITY_HOURS", 24.0)
 BRIDGE_UPSTREAM_RETRIES = environment.integer("BRIDGE_UPSTREAM_RETRIES", 2, most=10)
 BRIDGE_UPSTREAM_IDLE_SECONDS = environment.number("BRIDGE_UPSTREAM_IDLE_SECONDS", 300.0)
 BRIDGE_PING_SECONDS = environment.number("BRIDGE_PING_SECONDS", 10.0)
 BRIDGE_HOLD_SECONDS = environment.number("BRIDGE_HOLD_SECONDS", 15.0)
-BRIDGE_UNSTORED_LINK: Literal["error", "warn"] = environment.choice("BRIDGE_UNSTORED_LINK", ("error", "warn"), "error")
-BRIDGE_STORAGE: Literal["durable", "off"] = environment.choice("BRIDGE_STORAGE", ("durable", "off"), "durable")
+BRIDGE_UNSTORED_LINK = environment.choice("BRIDGE_UNSTORED_LINK", ("error", "warn"), "error")
+BRIDGE_STORAGE = environment.choice("BRIDGE_STORAGE", ("durable", "off"), "durable")
 BRIDGE_ENCRYPTION_KEYS = environment.words("BRIDGE_ENCRYPTION_KEYS")
 BRIDGE_CORS_ORIGINS = environment.words("BRIDGE_CORS_ORIGINS")
 BRIDGE_METRICS_TOKEN = environment.optional("BRIDGE_METRICS_TOKEN")

@@ -3,9 +3,13 @@
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 from django.conf import settings
+
+Policy = Literal["agentic", "conservative"]
+UnstoredLink = Literal["error", "warn"]
+Storage = Literal["durable", "off"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +40,14 @@ class Conf:
     admin_password: str | None
     upstreams: tuple[UpstreamConf, ...]
     model_map: ModelMap
-    policy: Literal["agentic", "conservative"]
+    policy: Policy
     inactivity: timedelta
     upstream_retries: int
     upstream_idle_seconds: float
     ping_seconds: float
     hold_seconds: float
-    unstored_link: Literal["error", "warn"]
-    storage: Literal["durable", "off"]
+    unstored_link: UnstoredLink
+    storage: Storage
     encryption_keys: tuple[str, ...]
     cors_origins: tuple[str, ...]
     metrics_token: str | None
@@ -63,14 +67,14 @@ def current() -> Conf:
         admin_password=settings.BRIDGE_ADMIN_PASSWORD,
         upstreams=_configured_upstreams(),
         model_map=ModelMap(**settings.BRIDGE_MODEL_MAP),
-        policy=settings.BRIDGE_POLICY,
+        policy=cast("Policy", settings.BRIDGE_POLICY),
         inactivity=timedelta(hours=settings.BRIDGE_INACTIVITY_HOURS),
         upstream_retries=settings.BRIDGE_UPSTREAM_RETRIES,
         upstream_idle_seconds=settings.BRIDGE_UPSTREAM_IDLE_SECONDS,
         ping_seconds=settings.BRIDGE_PING_SECONDS,
         hold_seconds=settings.BRIDGE_HOLD_SECONDS,
-        unstored_link=settings.BRIDGE_UNSTORED_LINK,
-        storage=settings.BRIDGE_STORAGE,
+        unstored_link=cast("UnstoredLink", settings.BRIDGE_UNSTORED_LINK),
+        storage=cast("Storage", settings.BRIDGE_STORAGE),
         encryption_keys=settings.BRIDGE_ENCRYPTION_KEYS,
         cors_origins=settings.BRIDGE_CORS_ORIGINS,
         metrics_token=settings.BRIDGE_METRICS_TOKEN,

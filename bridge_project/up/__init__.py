@@ -1,0 +1,1 @@
+"""The process tree of `manage.py up`: a supervisor without Django, web processes, one background process."""

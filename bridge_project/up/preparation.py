@@ -1,0 +1,92 @@
+"""What has to be true before the first request: a sound database, its tables, an operator, an API key."""
+
+import secrets
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from django.apps import apps
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.db import DatabaseError, connection
+
+from bridge_project.up.announcement import FirstRun
+from bridge_project.up.errors import StartError
+from conversations import keys
+from conversations.models import ApiKey
+
+# SQLite reads the whole file to check it; a bigger one is trusted until a query fails.
+CHECKED_BYTES = 16 * 2**20
+
+
+def prepare() -> FirstRun:
+    try:
+        if connection.vendor == "sqlite":
+            check_file(Path(settings.DATABASES["default"]["NAME"]))
+        if migrations_are_pending():
+            migrate()
+        return FirstRun(admin_password=first_operator(), api_key=first_key())
+    except (DatabaseError, sqlite3.Error) as error:
+        raise StartError(f"the database {_database()} cannot be used: {_first_line(error)}") from error
+    finally:
+        connection.close()
+
+
+def check_file(path: Path) -> None:
+    """A file that was cut short or overwritten is found now, not in the middle of a conversation."""
+    if not path.exists() or path.stat().st_size > CHECKED_BYTES:
+        return
+    with closing(sqlite3.connect(path, timeout=10)) as database:
+        ((verdict,), *_) = database.execute("PRAGMA quick_check(1)").fetchall()
+    if verdict != "ok":
+        raise StartError(f"the database {path} is damaged ({verdict}): restore a backup or move the file away")
+
+
+def migrations_are_pending() -> bool:
+    """Compares names only: loading every migration to learn that nothing is to do would double the start."""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT app, name FROM django_migrations")
+            applied = set(cursor.fetchall())
+    except DatabaseError:
+        return True
+    return any(
+        (app.label, file.stem) not in applied
+        for app in apps.get_app_configs()
+        for file in Path(app.path, "migrations").glob("[!_]*.py")
+    )
+
+
+def migrate() -> None:
+    from django.core.management import call_command  # noqa: PLC0415 - most starts have nothing to migrate
+
+    call_command("migrate", verbosity=0, interactive=False)
+
+
+def first_operator() -> str | None:
+    """The generated password, if one was generated."""
+    users = get_user_model()._default_manager
+    if users.exists():
+        return None
+    password = settings.BRIDGE_ADMIN_PASSWORD or secrets.token_urlsafe(12)
+    users.create_superuser(settings.BRIDGE_ADMIN_USER, password=password)
+    return None if settings.BRIDGE_ADMIN_PASSWORD else password
+
+
+def first_key() -> str | None:
+    if settings.BRIDGE_API_KEYS:
+        keys.ensure_environment_keys(settings.BRIDGE_API_KEYS)
+        return None
+    if ApiKey.objects.exists():
+        return None
+    _, secret = keys.issue("first key")
+    return secret
+
+
+def _database() -> str:
+    database = settings.DATABASES["default"]
+    return str(database["NAME"]) if connection.vendor == "sqlite" else f"{database['NAME']} on {database['HOST']}"
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]

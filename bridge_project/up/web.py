@@ -1,0 +1,93 @@
+"""One web process: uvicorn on the supervisor's socket, or by itself on HOST and PORT.
+
+`--announce` makes it the first of a start: it prepares the database and says when it serves.
+"""
+
+import argparse
+import asyncio
+import os
+import socket
+import sys
+from collections.abc import Sequence
+
+import django
+import uvicorn
+from django.core.exceptions import ImproperlyConfigured
+
+from bridge_project.up import announcement
+from bridge_project.up.claims import claim_port
+from bridge_project.up.errors import StartError
+
+GRACE_SECONDS = 20
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bridge_project.up.web", description=__doc__)
+    for name in ("socket", "lifeline", "announce"):
+        parser.add_argument(f"--{name}", type=int, help="an inherited descriptor")
+    options = parser.parse_args(arguments)
+    try:
+        serve(options.socket, options.lifeline, options.announce)
+    except (ImproperlyConfigured, StartError) as error:
+        sys.stderr.write(f"toolbridge: {error}\n")
+        return 1
+    return 0
+
+
+def serve(listener: int | None, lifeline: int | None, announce: int | None) -> None:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "bridge_project.settings")
+    django.setup()
+    first_run = _prepare() if announce is not None else announcement.FirstRun()
+    web = Web(lifeline, announce, announcement.encode(first_run))
+    web.run([_listener() if listener is None else socket.socket(fileno=listener)])
+
+
+class Web(uvicorn.Server):
+    def __init__(self, lifeline: int | None, announce: int | None, announced: bytes) -> None:
+        super().__init__(
+            uvicorn.Config(
+                "bridge_project.asgi:application",
+                loop="uvloop",
+                http="httptools",
+                ws="websockets-sansio",
+                lifespan="on",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                # Longer than a load balancer's usual minute: the side that reuses a connection must not be the last
+                # to know that it is closed.
+                timeout_keep_alive=75,
+                timeout_graceful_shutdown=GRACE_SECONDS,
+            )
+        )
+        self._lifeline = lifeline
+        self._announce = announce
+        self._announced = announced
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self._lifeline is not None:
+            asyncio.get_running_loop().add_reader(self._lifeline, self._supervisor_died)
+        if self._announce is not None:
+            os.write(self._announce, self._announced)
+            os.close(self._announce)
+
+    def _supervisor_died(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._lifeline or 0)
+        self.should_exit = True
+
+
+def _prepare() -> announcement.FirstRun:
+    from bridge_project.up.preparation import prepare  # noqa: PLC0415 - it has models, which need the set-up
+
+    return prepare()
+
+
+def _listener() -> socket.socket:
+    from bridge_project import settings  # noqa: PLC0415 - reading them may fail, and main() reports it
+
+    return claim_port(settings.HOST, settings.PORT)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
