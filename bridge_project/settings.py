@@ -47,7 +47,8 @@ SECRET_KEY = _secret_key()
 ALLOWED_HOSTS = _allowed_hosts()
 
 INSTALLED_APPS = [
-    "daphne",
+    # It gives runserver its ASGI server, and every process that lists it thirty megabytes of Twisted.
+    *(["daphne"] if DEBUG else []),
     "unfold",
     "unfold.contrib.filters",
     "django.contrib.admin",
@@ -117,7 +118,6 @@ USE_I18N = False
 USE_TZ = True
 
 STATIC_URL = "/static/"
-STATIC_ROOT = BASE_DIR / "staticfiles"
 # Static files are served from the packages themselves, so that `make run` needs no collectstatic.
 WHITENOISE_USE_FINDERS = True
 
@@ -153,7 +153,7 @@ CHANNEL_LAYERS = {
     else {"BACKEND": "channels.layers.InMemoryChannelLayer"},
 }
 
-CELERY_BROKER_URL = environment.optional("CELERY_BROKER_URL") or REDIS_URL or "filesystem://"
+CELERY_BROKER_URL = environment.optional("CELERY_BROKER_URL") or REDIS_URL or "filesystem://localhost/"
 # Celery's filesystem transport wants its folders to be there; without it there are none.
 BROKER_FOLDERS = (
     {"messages": BRIDGE_HOME / "broker" / "messages", "control": BRIDGE_HOME / "broker" / "control"}
@@ -167,6 +167,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = (
         "data_folder_out": str(BROKER_FOLDERS["messages"]),
         "control_folder": str(BROKER_FOLDERS["control"]),
         "store_processed": False,
+        "polling_interval": 0.25,
     }
     if BROKER_FOLDERS
     else {}

@@ -1,16 +1,14 @@
 """What the first web process tells the supervisor once it serves, and what the operator then reads."""
 
 import json
-import textwrap
-from dataclasses import asdict, dataclass
+from typing import NamedTuple
 
 from bridge_project import settings
 
 PROMPT = "Which tools do you have?"
 
 
-@dataclass(frozen=True, slots=True)
-class FirstRun:
+class FirstRun(NamedTuple):
     """The secrets that this start has made; each is shown once and kept nowhere in clear."""
 
     admin_password: str | None = None
@@ -18,7 +16,7 @@ class FirstRun:
 
 
 def encode(first_run: FirstRun) -> bytes:
-    return json.dumps(asdict(first_run)).encode()
+    return json.dumps(first_run._asdict()).encode()
 
 
 def banner(announced: bytes) -> str:
@@ -62,10 +60,11 @@ def _curl(api_key: str) -> str:
     body = json.dumps(
         {"model": "claude-sonnet-4-5", "max_tokens": 256, "messages": [{"role": "user", "content": PROMPT}]}
     )
-    return textwrap.dedent(f"""\
-        curl {_url()}/v1/messages -H 'x-api-key: {api_key}' \\
-          -H 'anthropic-version: 2023-06-01' -H 'content-type: application/json' \\
-          -d '{body}'""")
+    return (
+        f"curl {_url()}/v1/messages -H 'x-api-key: {api_key}' \\\n"
+        f"  -H 'anthropic-version: 2023-06-01' -H 'content-type: application/json' \\\n"
+        f"  -d '{body}'"
+    )
 
 
 def _claude_code(api_key: str) -> str:
