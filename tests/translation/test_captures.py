@@ -2,7 +2,7 @@
 
 from tests.translation.captures import cut, describe
 from translation.errors import TruncatedStream
-from translation.events import Failed, Finished, TextDelta, ThinkingDelta, ToolArguments
+from translation.events import Event, Failed, Finished, TextDelta, ThinkingDelta, ToolArguments
 from translation.values import Usage
 
 
@@ -11,7 +11,7 @@ def test_cuts_lose_no_byte() -> None:
 
 
 def test_adjacent_deltas_are_one_and_defaults_are_left_out() -> None:
-    events = [
+    events: list[Event] = [
         ThinkingDelta("a"),
         ThinkingDelta("b"),
         TextDelta("c"),
