@@ -1,0 +1,82 @@
+"""Context overflow in every upstream's words."""
+
+import pytest
+
+from translation.overflow import answer_limit, overflow
+
+EXACT = "prompt is too long: 150000 tokens > 131072 maximum"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        EXACT,
+        "input length and `max_tokens` exceed context limit: 130000 + 20000 > 131072",
+        (
+            "This model's maximum context length is 131072 tokens. "
+            "However, your messages resulted in 150000 tokens (140000 in the messages, 10000 in the functions). Please reduce the length of the messages or functions."
+        ),
+        (
+            "This model's maximum context length is 131072 tokens. "
+            "However, you requested 150000 tokens (1 in the messages, 2 in the completion)."
+        ),
+        (
+            "This endpoint's maximum context length is 131072 tokens. "
+            "However, you requested about 150000 tokens (140000 of text input, 10000 in the output)."
+        ),
+        (
+            "Requested token count exceeds the model's maximum context length of 131072 tokens. "
+            "You requested a total of 150000 tokens: 140000 tokens from the input messages and 10000 tokens for the completion."
+        ),
+        "Input tokens exceed the configured limit of 131072 tokens. Your messages resulted in 150000 tokens.",
+        "This model's maximum prompt length is 131072 but the request contains 150000 tokens.",
+        "The prompt (total length 150000) is too long to fit into the model (context length 131072).",
+        "The decoder prompt (length 150000) is longer than the maximum model length of 131072.",
+        "The input (150000 tokens) is longer than the model's context length (131072 tokens).",
+        "request (150000 tokens) exceeds the available context size (131072 tokens), try increasing it",
+        "Prompt contains 150000 tokens and 0 draft tokens, too large for model with 131072 maximum context length",
+        "Invalid request: Your request exceeded model token limit: 131072 (requested: 150000)",
+        "The input token count (150000) exceeds the maximum number of tokens allowed (131072).",
+        "prompt token count of 150000 exceeds the limit of 131072",
+        "Prompt length 150000 is greater than max_seq_len 131072",
+    ],
+)
+def test_numbers_are_told_in_the_words_that_clients_know(message: str) -> None:
+    found = overflow(message)
+    assert found is not None
+    assert found.message == EXACT
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        ("Your input exceeds the context window of this model. Please adjust your input and try again.", ""),
+        ("Please shorten it.", "context_length_exceeded"),
+        ("Prompt 超长", "1261"),
+        ("invalid params, context window exceeds limit (2013)", ""),
+        ("Prompt exceeds max length", ""),
+        ("Input is too long for requested model.", ""),
+        ("prompt too long; exceeded max context length by 123 tokens", ""),
+        ("Range of input length should be [1, 129024]", ""),
+        ("The input (345516 tokens) is longer than the model's context length", ""),
+    ],
+)
+def test_without_numbers_it_still_begins_in_the_words_that_clients_know(message: str, code: str) -> None:
+    found = overflow(message, code)
+    assert found is not None
+    assert found.message.startswith("prompt is too long: ")
+
+
+def test_another_error_is_not_an_overflow() -> None:
+    assert overflow("Unsupported parameter: 'max_tokens'", "unsupported_parameter") is None
+    assert answer_limit("Unsupported parameter: 'max_tokens'") is None
+
+
+def test_an_answer_that_is_too_long_is_not_a_prompt_that_is() -> None:
+    message = (
+        "'max_tokens' or 'max_completion_tokens' is too large: 32000. This model's maximum context length is 32768 "
+        "tokens and your request has {} input tokens (32000 > 32768 - {})."
+    )
+    assert overflow(message.format(5000, 5000)) is None
+    assert answer_limit(message.format(5000, 5000)) == 27768
+    assert answer_limit(message.format(40000, 40000)) is None

@@ -1,0 +1,58 @@
+"""Tool names that an upstream takes: kept where they are legal, else a deterministic alias that can be reversed.
+
+An alias is made from the name alone (its legal characters and eight hex digits of its hash), so the same tool has the
+same alias in every request, in `tools`, in the tool choice and in the history.
+"""
+
+import re
+from collections.abc import Iterable
+from hashlib import sha256
+
+ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
+
+
+class ToolNames:
+    """The names of one request. `letter_first` is for upstreams that want a letter or underscore at the start."""
+
+    def __init__(self, names: Iterable[str], limit: int = 64, *, letter_first: bool = False) -> None:
+        self._limit = limit
+        self._letter_first = letter_first
+        self._upstream: dict[str, str] = {}
+        self._taken: set[str] = set()
+        given = list(dict.fromkeys(names))
+        # Legal names first: an alias gives way to a tool that really has that name.
+        for name in sorted(given, key=lambda name: not self._legal(name)):
+            self.upstream(name)
+
+    def upstream(self, name: str) -> str:
+        known = self._upstream.get(name)
+        if known is not None:
+            return known
+        alias = name if self._legal(name) else self._alias(name)
+        self._upstream[name] = alias
+        self._taken.add(alias)
+        return alias
+
+    @property
+    def changed(self) -> tuple[tuple[str, str], ...]:
+        """(upstream name, client name) of every tool whose name is not its own."""
+        return tuple((alias, name) for name, alias in self._upstream.items() if alias != name)
+
+    def _legal(self, name: str) -> bool:
+        return bool(name) and len(name) <= self._limit and not ILLEGAL.search(name) and self._starts_well(name)
+
+    def _starts_well(self, name: str) -> bool:
+        return not self._letter_first or name[0].isalpha() or name[0] == "_"
+
+    def _alias(self, name: str) -> str:
+        clean = ILLEGAL.sub("_", name)
+        if not clean or not self._starts_well(clean):
+            clean = f"t_{clean}"
+        clean = clean[: self._limit - 9]
+        salt = ""
+        while True:
+            digest = sha256((name + salt).encode("utf-8", "surrogatepass")).hexdigest()[:8]
+            alias = f"{clean}_{digest}"
+            if alias not in self._taken:
+                return alias
+            salt += "+"

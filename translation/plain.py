@@ -1,0 +1,75 @@
+"""Blocks that a model does not take as they are, in words: documents, search results, what servers ran, the unknown."""
+
+import msgspec
+
+from translation.values import (
+    Block,
+    Document,
+    Other,
+    SearchResult,
+    ServerToolResult,
+    ServerToolUse,
+    Text,
+    ToolReference,
+)
+
+LIMIT = 8000  # characters of a summarised block
+OPAQUE = ("encrypted_content", "encrypted_index", "encrypted_stdout", "signature", "data", "cache_control")
+
+
+def document(block: Document) -> str:
+    """A text document. A PDF or a file has no text here: its adapter sends it natively or refuses it."""
+    inner = block.data if block.kind == "text" else join(block.blocks)
+    head = [f"[document: {block.title or 'untitled'}]"]
+    if block.context:
+        head.append(block.context)
+    return "\n".join([*head, inner])
+
+
+def search_result(block: SearchResult) -> str:
+    return f"[search result: {block.title} ({block.source})]\n{join(block.blocks)}"
+
+
+def reference(block: ToolReference) -> str:
+    return f"[tool available: {block.tool_name}]"
+
+
+def summary(block: ServerToolUse | ServerToolResult | Other) -> str:
+    """What a provider ran itself, or a block that nobody knows: its JSON without what only its maker can read."""
+    if isinstance(block, ServerToolUse):
+        return f"[{block.type} {block.name}: {block.input.decode('utf-8', 'replace')[:LIMIT]}]"
+    try:
+        value = _readable(msgspec.json.decode(block.raw))
+    except (msgspec.DecodeError, RecursionError):
+        return f"[{block.type}]"
+    return f"[{block.type}: {msgspec.json.encode(value).decode()[:LIMIT]}]"
+
+
+def join(blocks: tuple[Block, ...]) -> str:
+    """The text of blocks inside another block."""
+    return "\n".join(text for text in map(_inner, blocks) if text)
+
+
+def _inner(block: Block) -> str:
+    match block:
+        case Text(text=text):
+            return text
+        case Document(kind="text" | "content"):
+            return document(block)
+        case SearchResult():
+            return search_result(block)
+        case ToolReference():
+            return reference(block)
+        case ServerToolUse() | ServerToolResult() | Other():
+            return summary(block)
+        case _:
+            return ""
+
+
+def _readable(value: object) -> object:
+    if isinstance(value, dict):
+        kept = {key: item for key, item in value.items() if key not in OPAQUE and key not in ("type", "tool_use_id")}
+        return {key: _readable(item) for key, item in kept.items()}
+    if isinstance(value, list):
+        return [_readable(item) for item in value]
+    return value
