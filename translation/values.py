@@ -17,6 +17,7 @@ class Note(Struct, frozen=True):
     kind: Literal["repair", "substitution", "degradation", "policy"]
     rule: str  # stable short code: `orphan-result-demoted`, `R8`
     what: str  # plain words: which message, which field, why
+    message: int = -1  # index in the client's `messages`, -1 when it is about none: old ones need not be stored again
 
 
 class Origin(Struct, frozen=True):

@@ -1,0 +1,92 @@
+"""The chain hash of a history: each message's place in the tree of all histories, as one hash over it and its parents.
+
+Two requests share a hash exactly as far as they say the same, whatever a client does to the form: a string is one text
+block, `cache_control` moves, thinking is dropped, tool inputs are serialised anew. `system` is not part of it.
+"""
+
+from collections.abc import Iterable
+from hashlib import blake2b
+from typing import Any, assert_never
+
+import msgspec
+
+from translation.values import (
+    Block,
+    Document,
+    Image,
+    Message,
+    Other,
+    RedactedThinking,
+    SearchResult,
+    ServerToolResult,
+    ServerToolUse,
+    Text,
+    Thinking,
+    ToolReference,
+    ToolResult,
+    ToolUse,
+)
+
+ROOT = b""
+SIZE = 16
+
+_encode = msgspec.msgpack.Encoder().encode  # each part after its length: no two lists of parts give the same bytes
+
+
+def link(parent: bytes, message: Message) -> bytes:
+    """The hash of a message that follows the message with the hash `parent`."""
+    parts: list[str | bytes] = [message.role]
+    for block in message.blocks:
+        _say(block, parts)
+    return blake2b(parent + _encode(parts), digest_size=SIZE).digest()
+
+
+def chain(messages: Iterable[Message], parent: bytes = ROOT) -> tuple[bytes, ...]:
+    """One hash for each message, in order."""
+    hashes = []
+    for message in messages:
+        parent = link(parent, message)
+        hashes.append(parent)
+    return tuple(hashes)
+
+
+def _say(block: Block, parts: list[str | bytes]) -> None:  # noqa: C901 - one flat table of block types
+    match block:
+        case Text():
+            if block.text:
+                parts += ("text", block.text)
+        case ToolUse():
+            parts += ("tool_use", block.id, block.name)
+        case ToolResult():
+            parts += ("tool_result", block.tool_use_id, "error" if block.is_error else "")
+            _say_all(block.blocks, parts)
+        case Thinking() | RedactedThinking():
+            pass  # clients drop them
+        case Image():
+            parts += ("image", block.kind, block.media_type, block.data)
+        case Document():
+            parts += ("document", block.kind, block.media_type, block.data, block.title, block.context)
+            _say_all(block.blocks, parts)
+        case SearchResult():
+            parts += ("search_result", block.title, block.source)
+            _say_all(block.blocks, parts)
+        case ToolReference():
+            parts += ("tool_reference", block.tool_name)
+        case ServerToolUse():
+            parts += (block.type, block.id, block.name)
+        case ServerToolResult() | Other():
+            parts += (block.type, _canonical(block.raw))
+        case _:
+            assert_never(block)
+
+
+def _say_all(blocks: tuple[Block, ...], parts: list[str | bytes]) -> None:
+    for block in blocks:
+        _say(block, parts)
+    parts.append("end")
+
+
+def _canonical(raw: bytes) -> bytes:
+    value: dict[str, Any] = msgspec.json.decode(raw)
+    value.pop("cache_control", None)
+    return msgspec.json.encode(value, order="deterministic")

@@ -1,0 +1,45 @@
+"""Tools whose definition waits until a search has named them, for targets that have no such thing."""
+
+import re
+
+from translation.values import Block, Note, Request, ServerToolResult, Text, Tool, ToolReference, ToolResult, ToolUse
+
+TOOL_NAME = re.compile(rb'"tool_name"\s*:\s*"([^"\\]+)"')
+
+
+def available(request: Request, notes: list[Note]) -> tuple[Tool, ...]:
+    """The tools without the deferred ones that nothing in the history has named or called yet."""
+    if not any(tool.defer_loading for tool in request.tools):
+        return request.tools
+    named = {name for message in request.messages for name in _named(message.blocks)}
+    if request.tool_choice is not None:
+        named.add(request.tool_choice.name)
+    tools = tuple(tool for tool in request.tools if not tool.defer_loading or tool.name in named)
+    if len(tools) == len(request.tools):
+        return request.tools
+    left = ", ".join(tool.name for tool in request.tools if tool.defer_loading and tool.name not in named)
+    notes.append(Note("repair", "tools-deferred", f"tools: not loaded yet, so left out: {left}"))
+    return tools
+
+
+def spoken(block: Block) -> Block:
+    """A tool reference as text; every other block as it is."""
+    if type(block) is ToolReference:
+        return Text(f"[the tool {block.tool_name} is now available]")
+    if type(block) is ToolResult and any(type(inner) is ToolReference for inner in block.blocks):
+        return ToolResult(block.tool_use_id, tuple(map(spoken, block.blocks)), is_error=block.is_error)
+    return block
+
+
+def _named(blocks: tuple[Block, ...]) -> set[str]:
+    names: set[str] = set()
+    for block in blocks:
+        if type(block) is ToolReference:
+            names.add(block.tool_name)
+        elif type(block) is ToolUse:
+            names.add(block.name)
+        elif type(block) is ToolResult:
+            names |= _named(block.blocks)
+        elif type(block) is ServerToolResult and block.type == "tool_search_tool_result":
+            names.update(match.decode() for match in TOOL_NAME.findall(block.raw))
+    return names

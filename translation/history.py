@@ -1,0 +1,251 @@
+"""Makes any history legal: the one form that every adapter may rely on.
+
+- Roles alternate and start with `user`; system messages stay in place, as reminders unless the target takes them.
+- Every call of an answer is answered in the next user message, once, in call order, before anything else.
+- No message and no text is empty; a tool id names one call.
+
+Toward Anthropic, whatever the API itself takes is left alone, byte for byte. A message's repaired form depends on what
+came before it, and an answer's also on the turn after it: a history that only grows is repaired the same way again.
+"""
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from translation.deferred import available, spoken
+from translation.providers.profiles import Profile
+from translation.results import Call, answered, demoted, is_blank
+from translation.values import (
+    Block,
+    Message,
+    Note,
+    RedactedThinking,
+    Request,
+    Text,
+    Thinking,
+    ToolResult,
+    ToolUse,
+)
+
+OPENER = Message("user", (Text("(earlier messages are not available)"),))
+NO_CONTENT = Text("(no content)")
+
+
+def repair(request: Request, profile: Profile) -> tuple[Request, tuple[Note, ...]]:
+    """The request in legal form and what had to be done for it; the same object when that was nothing."""
+    notes: list[Note] = []
+    native = profile.dialect == "anthropic"
+    positions = tuple(Position(index, message) for index, message in enumerate(request.messages))
+    if not profile.mid_system:
+        positions = tuple(_reminder(position, notes) for position in positions)
+    messages = tuple(_Repair(notes, native=native).run(positions))
+    tools = request.tools if native else available(request, notes)
+    if tools is not request.tools:
+        request = replace(request, tools=tools, raw_tools=b"")
+    if len(messages) == len(request.messages) and all(map(_is, messages, request.messages)):
+        return request, tuple(notes)
+    return replace(request, messages=messages), tuple(notes)
+
+
+class Position(Struct, frozen=True):
+    """A message and its index in the request."""
+
+    index: int
+    message: Message
+
+
+class _Repair:
+    """Walks over the runs of equal roles. What an answer called is open until the user turn after it."""
+
+    def __init__(self, notes: list[Note], *, native: bool) -> None:
+        self._notes = notes
+        self._native = native
+        self._used: set[str] = set()  # tool ids of all calls so far
+        self._open: tuple[Call, ...] = ()
+        self._held: list[Message] = []  # system messages that stood between a call and its result
+
+    def run(self, positions: tuple[Position, ...]) -> Iterator[Message]:
+        spoke = False  # whether anything but system messages has come
+        runs = [(role, tuple(group)) for role, group in groupby(positions, key=lambda each: each.message.role)]
+        for number, (role, group) in enumerate(runs):
+            if role == "system":
+                yield from self._system(group)
+                continue
+            if role == "user":
+                yield from self._user(group)
+            else:
+                yield from self._interrupted(group[0].index)
+                if not spoke:
+                    self._note("opener", group[0].index, "an answer came first: a user message was put before it")
+                    yield OPENER
+                yield from self._assistant(group, last=number == len(runs) - 1)
+            spoke = True
+        yield from self._interrupted(len(positions))
+
+    def _system(self, group: tuple[Position, ...]) -> Iterator[Message]:
+        messages = [position.message for position in group]
+        if self._open:
+            self._held += messages
+            self._note("system-moved", group[0].index, "a system message stood between a call and its result")
+        else:
+            yield from messages
+
+    def _user(self, group: tuple[Position, ...]) -> Iterator[Message]:
+        messages = tuple(position.message for position in group)
+        if self._native and _acceptable(messages, self._open):
+            yield from messages
+        else:
+            yield self._rewritten(group, messages)
+        self._open = ()
+        yield from self._release()
+
+    def _rewritten(self, group: tuple[Position, ...], messages: tuple[Message, ...]) -> Message:
+        index = group[0].index
+        blocks = tuple(block for message in messages for block in message.blocks)
+        legal = answered(blocks, self._open, index, self._notes)
+        if not self._native:
+            legal = tuple(map(spoken, legal))
+        if not legal:
+            self._note("placeholder", index, "the message was empty")
+            legal = (NO_CONTENT,)
+        if len(messages) == 1:
+            return messages[0] if _unchanged(legal, blocks) else replace(messages[0], blocks=legal, raw=b"")
+        self._note("merged", index, f"{len(messages)} user messages in a row became one")
+        return Message("user", legal)
+
+    def _interrupted(self, index: int) -> Iterator[Message]:
+        """Answers the open calls where no user message did."""
+        if self._open:
+            yield Message("user", answered((), self._open, index, self._notes))
+            self._open = ()
+            yield from self._release()
+
+    def _release(self) -> Iterator[Message]:
+        held, self._held = self._held, []
+        yield from held
+
+    def _assistant(self, group: tuple[Position, ...], *, last: bool) -> Iterator[Message]:
+        calls: list[Call] = []
+        upstream_ids: set[str] = set()
+        messages = [self._cleaned(position, calls, upstream_ids) for position in group]
+        messages = [message for message in messages if message.blocks]
+        self._open = tuple(calls)
+        if not any(_is_visible(block) for message in messages for block in message.blocks):
+            if last:
+                self._note("empty-dropped", group[0].index, "the last answer was empty")
+                return
+            self._note("placeholder", group[0].index, "the answer was empty")
+            messages.append(Message("assistant", (NO_CONTENT,), origin=group[-1].message.origin))
+            yield joined(messages, self._notes, group[0].index)
+        elif self._native or len(messages) == 1:
+            yield from messages
+        else:
+            self._note("merged", group[0].index, f"{len(messages)} answers in a row became one")
+            yield joined(messages, self._notes, group[0].index)
+
+    def _cleaned(self, position: Position, calls: list[Call], upstream_ids: set[str]) -> Message:
+        message = position.message
+        blocks: list[Block] = []
+        for block in message.blocks:
+            if type(block) is ToolUse:
+                call = self._unique(block, position.index, upstream_ids)
+                calls.append(Call(block.id, call.id))
+                blocks.append(call)
+            elif type(block) is ToolResult:
+                self._note("result-in-answer", position.index, f"the result of {block.tool_use_id} became text")
+                blocks += demoted(block)
+            elif type(block) is Text and is_blank(block):
+                self._note("empty-dropped", position.index, "an empty text was left out")
+            else:
+                blocks.append(block if self._native else spoken(block))
+        legal = tuple(blocks)
+        return message if _unchanged(legal, message.blocks) else replace(message, blocks=legal, raw=b"")
+
+    def _unique(self, call: ToolUse, index: int, upstream_ids: set[str]) -> ToolUse:
+        """An id that an earlier call bears gets a number behind it; an upstream's id is used once in a turn."""
+        id_, count = call.id, 1
+        while id_ in self._used:
+            count += 1
+            id_ = f"{call.id}_{count}"
+        self._used.add(id_)
+        link = call.link
+        if link is not None and link.upstream_id:
+            if link.upstream_id in upstream_ids:
+                link = replace(link, upstream_id="")
+            else:
+                upstream_ids.add(link.upstream_id)
+        if id_ == call.id and link is call.link:
+            return call
+        self._note("id-repeated", index, f"{call.id} or its upstream id names another call, too: {id_} here")
+        return replace(call, id=id_, link=link)
+
+    def _note(self, rule: str, index: int, what: str) -> None:
+        self._notes.append(Note("repair", rule, f"messages.{index}: {what}", message=index))
+
+
+def joined(messages: list[Message], notes: list[Note], index: int) -> Message:
+    """One answer made of several. Thinking stays only if one upstream made them all; their message state cannot."""
+    if len(messages) == 1:
+        return messages[0]
+    blocks = tuple(block for message in messages for block in message.blocks)
+    first = messages[0].origin
+    origins = {message.origin for message in messages}
+    if len(origins) == 1:
+        return Message("assistant", blocks, origin=first)
+    if first is not None and len({origin.upstream if origin else "" for origin in origins}) == 1:
+        return Message("assistant", blocks, origin=replace(first, state=b""))
+    spoken_blocks = tuple(block for block in blocks if not isinstance(block, Thinking | RedactedThinking))
+    if len(spoken_blocks) < len(blocks):
+        what = f"messages.{index}: thinking of answers by different models, now one message, was left out"
+        notes.append(Note("repair", "thinking-dropped", what, message=index))
+    return Message("assistant", spoken_blocks)
+
+
+def _reminder(position: Position, notes: list[Note]) -> Position:
+    if position.message.role != "system":
+        return position
+    index = position.index
+    notes.append(
+        Note("repair", "system-in-place", f"messages.{index}: a system message became a reminder", message=index)
+    )
+    blocks = tuple(
+        Text(f"<system-reminder>\n{block.text}\n</system-reminder>") if type(block) is Text else block
+        for block in position.message.blocks
+        if type(block) is not Text or not is_blank(block)
+    )
+    return Position(index, Message("user", blocks))
+
+
+def _acceptable(messages: tuple[Message, ...], calls: tuple[Call, ...]) -> bool:
+    """Whether the API itself takes these user messages after these calls, as they are."""
+    blocks = [block for message in messages for block in message.blocks]
+    results = [block for block in blocks if type(block) is ToolResult]
+    return (
+        all(message.blocks for message in messages)
+        and not any(_is_wrong(block) for block in blocks)
+        and all(type(block) is ToolResult for block in blocks[: len(results)])
+        and all(call.id == call.sent for call in calls)
+        and sorted(result.tool_use_id for result in results) == sorted(call.sent for call in calls)
+    )
+
+
+def _is_wrong(block: Block) -> bool:
+    if isinstance(block, ToolUse | Thinking | RedactedThinking):
+        return True
+    if type(block) is ToolResult:
+        return any(_is_wrong(inner) for inner in block.blocks)
+    return type(block) is Text and is_blank(block)
+
+
+def _is_visible(block: Block) -> bool:
+    return not isinstance(block, Thinking | RedactedThinking)
+
+
+def _unchanged(one: tuple[Block, ...], other: tuple[Block, ...]) -> bool:
+    return len(one) == len(other) and all(map(_is, one, other))
+
+
+def _is(one: object, other: object) -> bool:
+    return one is other
