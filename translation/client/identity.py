@@ -1,0 +1,84 @@
+"""What the headers and `metadata.user_id` say about whose turn this is. Names of headers are lower case."""
+
+import re
+from collections.abc import Mapping
+
+import msgspec
+from msgspec import Struct
+
+from translation.client.paths import one_of, wrong
+
+MAX_ID = 255
+CONVERSATION = "x-conversation-id"
+MODE = "x-conversation-mode"
+MODES = ("full", "append")
+_LEGACY = re.compile(r"_session_([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})$")
+
+
+class Identity(Struct, frozen=True):
+    """Every field is "" when the client did not say."""
+
+    conversation_id: str = ""
+    append: bool = False  # `messages` holds only what is new
+    session_id: str = ""  # Claude Code: one session has several conversations, one per agent
+    agent_id: str = ""  # absent on the main loop
+    parent_agent_id: str = ""
+    retry_count: int = 0
+
+
+class UserId(Struct):
+    """Claude Code writes JSON into `metadata.user_id`."""
+
+    session_id: str = ""
+    agent_id: str = ""
+    parent_agent_id: str = ""
+
+
+_USER_ID = msgspec.json.Decoder(UserId)
+
+
+def identity(headers: Mapping[str, str], user_id: str) -> Identity:
+    conversation_id = headers.get(CONVERSATION, "")
+    if CONVERSATION in headers and not _is_id(conversation_id):
+        raise wrong(CONVERSATION, f"Header should be 1 to {MAX_ID} printable ASCII characters")
+    said = _said(user_id)
+    return Identity(
+        conversation_id=conversation_id,
+        append=_append(headers, conversation_id),
+        session_id=_hint(headers.get("x-claude-code-session-id", ""), said.session_id),
+        agent_id=_hint(headers.get("x-claude-code-agent-id", ""), said.agent_id),
+        parent_agent_id=_hint(headers.get("x-claude-code-parent-agent-id", ""), said.parent_agent_id),
+        retry_count=_count(headers.get("x-stainless-retry-count", "")),
+    )
+
+
+def _is_id(text: str) -> bool:
+    return 1 <= len(text) <= MAX_ID and text.isascii() and text.isprintable()
+
+
+def _append(headers: Mapping[str, str], conversation_id: str) -> bool:
+    mode = headers.get(MODE, "full")
+    if mode not in MODES:
+        raise one_of(MODE, MODES, mode)
+    if mode == "append" and not conversation_id:
+        raise wrong(MODE, f"append needs {CONVERSATION}")
+    return mode == "append"
+
+
+def _said(user_id: str) -> UserId:
+    if user_id.startswith("{"):
+        try:
+            return _USER_ID.decode(user_id)
+        except (msgspec.DecodeError, RecursionError):
+            return UserId()  # somebody else's JSON
+    legacy = _LEGACY.search(user_id)
+    return UserId(legacy[1]) if legacy else UserId()
+
+
+def _hint(*candidates: str) -> str:
+    """Grouping hints are not validated, only ignored when they cannot be ids."""
+    return next((candidate for candidate in candidates if _is_id(candidate)), "")
+
+
+def _count(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 5 else 0

@@ -1,0 +1,186 @@
+"""A request's body to the canonical `Request`. Whatever is wrong with it is an `InvalidRequest` that names the place.
+
+The body is split into the bytes of its fields first: that proves it JSON, and gives the slices that go to Anthropic as
+they were written.
+"""
+
+from typing import TypeVar
+
+import msgspec
+from msgspec import Raw, Struct
+
+from translation.client import options
+from translation.client.blocks import blocks
+from translation.client.paths import carried, decode, named, one_of, unreadable, wrong
+from translation.client.tools import tool_choice, tools
+from translation.errors import InvalidRequest
+from translation.values import Message, Request, Text, Thread
+
+VERSIONS = ("2023-06-01", "2026-10-21")
+ROLES = ("user", "assistant", "system")
+SAMPLING = ("temperature", "top_p", "top_k")
+MAX_MESSAGES = 100_000
+MAX_INTEGER = 2**31 - 1
+CARRIED = frozenset(Request.__struct_fields__) - {"effort", "user_id", "version", "betas", "unknown", "body"} | {
+    "output_config",
+    "output_format",
+    "metadata",
+}
+
+
+class MessageWire(Struct):
+    role: str
+    content: Raw
+
+
+T = TypeVar("T")
+Fields = dict[str, Raw]
+
+_FIELDS = msgspec.json.Decoder(Fields)
+_RAWS = msgspec.json.Decoder(list[Raw])
+_MESSAGE = msgspec.json.Decoder(MessageWire)
+_STRING = msgspec.json.Decoder(str)
+_STRINGS = msgspec.json.Decoder(list[str])
+_INTEGER = msgspec.json.Decoder(int)
+_NUMBER = msgspec.json.Decoder(float)
+_FLAG = msgspec.json.Decoder(bool)
+
+
+def parse(body: bytes, version: str, betas: tuple[str, ...], *, counting: bool = False) -> Request:
+    """`counting` is for `count_tokens`, which takes the same body without `max_tokens`."""
+    version = _version(version)
+    fields = _split(body)
+    if version != VERSIONS[0]:
+        _refuse_sampling(fields, version)
+    thread = options.thread(fields["thread"]) if "thread" in fields else None
+    offered = tools(fields["tools"], betas) if "tools" in fields else ()
+    effort, schema = options.output_config(fields["output_config"]) if "output_config" in fields else ("", b"")
+    if not schema and "output_format" in fields:
+        schema = options.output_format(fields["output_format"])
+    return Request(
+        model=_model(fields),
+        messages=_messages(fields, thread),
+        max_tokens=0 if counting and "max_tokens" not in fields else _max_tokens(fields),
+        system=_system(fields["system"]) if "system" in fields else (),
+        tools=offered,
+        tool_choice=tool_choice(fields["tool_choice"], offered) if "tool_choice" in fields else None,
+        stream=_optional(fields, "stream", _FLAG) or False,
+        temperature=_bounded(_optional(fields, "temperature", _NUMBER), "temperature"),
+        top_p=_bounded(_optional(fields, "top_p", _NUMBER), "top_p"),
+        top_k=_natural(_optional(fields, "top_k", _INTEGER), "top_k"),
+        stop_sequences=_stop_sequences(fields),
+        thinking=options.thinking(fields["thinking"]) if "thinking" in fields else None,
+        effort=effort,
+        output_schema=schema,
+        user_id=options.user_id(fields["metadata"]) if "metadata" in fields else "",
+        thread=thread,
+        mcp_servers=_mcp_servers(fields["mcp_servers"]) if "mcp_servers" in fields else b"",
+        version=version,
+        betas=betas,
+        unknown=tuple([name for name in fields if name not in CARRIED]),
+        body=body,
+        raw_system=bytes(fields.get("system", b"")),
+        raw_tools=bytes(fields.get("tools", b"")),
+    )
+
+
+def _version(version: str) -> str:
+    if version and version not in VERSIONS:
+        raise one_of("anthropic-version", VERSIONS, version)
+    return version or VERSIONS[0]
+
+
+def _split(body: bytes) -> Fields:
+    """The bytes of each field that is not null. Splitting does not look at UTF-8 inside strings: that comes first."""
+    try:
+        if not body.isascii():
+            str(body, "utf-8")
+        fields = _FIELDS.decode(body)
+    except (UnicodeDecodeError, msgspec.DecodeError, RecursionError) as error:
+        raise unreadable(body, error) from None
+    return {name: raw for name, raw in fields.items() if bytes(raw) != b"null"}
+
+
+def _refuse_sampling(fields: Fields, version: str) -> None:
+    for name in SAMPLING:
+        if name in fields:
+            raise wrong(name, f"Extra inputs are not permitted in version {version}")
+
+
+def _required(fields: Fields, name: str) -> Raw:
+    if name not in fields:
+        raise wrong(name, "Field required")
+    return fields[name]
+
+
+def _optional(fields: Fields, name: str, decoder: msgspec.json.Decoder[T]) -> T | None:
+    return decode(decoder, fields[name], name) if name in fields else None
+
+
+def _stop_sequences(fields: Fields) -> tuple[str, ...]:
+    sequences = _optional(fields, "stop_sequences", _STRINGS)
+    return tuple(sequences or ())
+
+
+def _model(fields: Fields) -> str:
+    model = named(decode(_STRING, _required(fields, "model"), "model"), "model")
+    if len(model) > 256:
+        raise wrong("model", "String should have at most 256 characters")
+    return model
+
+
+def _messages(fields: Fields, thread: Thread | None) -> tuple[Message, ...]:
+    raws = decode(_RAWS, _required(fields, "messages"), "messages")
+    if not raws and (thread is None or thread.kind != "continue"):
+        raise wrong("messages", "at least one message is required")
+    if len(raws) > MAX_MESSAGES:
+        raise wrong("messages", f"List should have at most {MAX_MESSAGES} items")
+    return tuple([_message(raw, f"messages.{index}") for index, raw in enumerate(raws)])
+
+
+def _message(raw: Raw, path: str) -> Message:
+    wire = decode(_MESSAGE, raw, path)
+    match wire.role:
+        case "user" | "assistant" | "system" as role:
+            return Message(role, blocks(wire.content, path + ".content"), bytes(raw))
+        case other:
+            raise one_of(path + ".role", ROLES, other)
+
+
+def _system(raw: Raw) -> tuple[Text, ...]:
+    found: list[Text] = []
+    for index, block in enumerate(blocks(raw, "system")):
+        if not isinstance(block, Text):
+            raise InvalidRequest(f"system.{index}.type: Input should be 'text'")
+        found.append(block)
+    return tuple(found)
+
+
+def _max_tokens(fields: Fields) -> int:
+    return _natural(decode(_INTEGER, _required(fields, "max_tokens"), "max_tokens"), "max_tokens") or 0
+
+
+def _natural(value: int | None, path: str) -> int | None:
+    if value is None:
+        return None
+    if value < 0:
+        raise wrong(path, "Input should be greater than or equal to 0")
+    if value > MAX_INTEGER:
+        raise wrong(path, f"Input should be less than or equal to {MAX_INTEGER}")
+    return value
+
+
+def _bounded(value: float | None, path: str) -> float | None:
+    if value is None:
+        return None
+    if value < 0:
+        raise wrong(path, "Input should be greater than or equal to 0")
+    if value > 1:
+        raise wrong(path, "Input should be less than or equal to 1")
+    return value
+
+
+def _mcp_servers(raw: Raw) -> bytes:
+    if not decode(_RAWS, raw, "mcp_servers"):
+        return b""
+    return carried(raw, "mcp_servers")

@@ -1,0 +1,118 @@
+"""What is wrong with a request, and where, as the API says it: `messages.3.content.1.tool_use_id: Field required`."""
+
+import re
+from typing import TypeVar
+
+import msgspec
+
+from translation.errors import InvalidRequest
+
+MAX_DEPTH = (
+    100  # of JSON that the bridge carries for others: deeper is an attack, and recursive readers would fall over
+)
+
+EXPECTED = {
+    "array": "a valid list",
+    "object": "a valid dictionary",
+    "str": "a valid string",
+    "int": "a valid integer",
+    "float": "a valid number",
+    "bool": "a valid boolean",
+}
+
+T = TypeVar("T")
+
+_ANYTHING = msgspec.json.Decoder()
+_BYTE = re.compile(r"^JSON is malformed: (.*) \(byte (\d+)\)$")
+_LONE_SURROGATE = re.compile(rb"(?<!\\)(?:\\\\)*\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u)")
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
+_BRACKETS = bytes.maketrans(b"{}", b"[]")
+_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+
+
+def wrong(path: str, what: str) -> InvalidRequest:
+    return InvalidRequest(f"{path}: {what}")
+
+
+def one_of(path: str, allowed: tuple[str, ...], found: str) -> InvalidRequest:
+    names = ", ".join(repr(name) for name in allowed[:-1]) + f" or {allowed[-1]!r}" if allowed[1:] else repr(allowed[0])
+    return wrong(path, f"Input should be {names}, not {found[:100]!r}")
+
+
+def decode(decoder: msgspec.json.Decoder[T], raw: msgspec.Raw | bytes, path: str) -> T:
+    try:
+        return decoder.decode(raw)
+    except msgspec.ValidationError as error:
+        raise explained(error, path) from None
+
+
+def explained(error: msgspec.ValidationError, path: str) -> InvalidRequest:
+    """msgspec's finding below `path`, said the way the API says it."""
+    what, _, where = str(error).rpartition(" - at `$")
+    if not what:
+        what, where = where, ""
+    steps = [path, *re.findall(r"\w+", where)]
+    quoted = re.findall(r"`([^`]*)`", what)
+    if what.startswith("Expected"):
+        expected = next(words for kind, words in EXPECTED.items() if kind in quoted[0].split(" | "))
+        what = f"Input should be {expected}"
+    elif what.startswith("Object missing"):
+        steps.append(quoted[0])
+        what = "Field required"
+    elif what.startswith("Invalid value"):
+        what = f"Input tag {what.removeprefix('Invalid value ')[:100]} is not one of the known tags"
+    return wrong(".".join(steps), what)
+
+
+def named(text: str, path: str) -> str:
+    """A name or an id: not empty, and nothing that a terminal, a log or a database would trip over."""
+    if not text:
+        raise wrong(path, "String should have at least 1 character")
+    if not text.isprintable():
+        raise wrong(path, "String should hold printable characters only")
+    return text
+
+
+def carried(raw: msgspec.Raw | bytes, path: str) -> bytes:
+    """JSON that is kept as the client wrote it: known to be readable by whoever reads it later."""
+    text = bytes(raw)
+    if text.count(b"{") + text.count(b"[") > MAX_DEPTH and _is_deep(text):
+        raise wrong(path, f"JSON is nested deeper than {MAX_DEPTH} levels")
+    decode(_ANYTHING, text, path)
+    return text
+
+
+def carried_object(raw: msgspec.Raw | bytes, path: str) -> bytes:
+    text = carried(raw, path)
+    if not text.startswith(b"{"):
+        raise wrong(path, "Input should be a valid dictionary")
+    return text
+
+
+def _is_deep(text: bytes) -> bool:
+    brackets = _STRING.sub(b"", text).translate(_BRACKETS, _NOT_BRACKETS)
+    for _ in range(MAX_DEPTH):
+        brackets = brackets.replace(b"[]", b"")  # the innermost layer
+    return bool(brackets)
+
+
+def unreadable(body: bytes, error: Exception) -> InvalidRequest:
+    """Why a body is not JSON, and where."""
+    if isinstance(error, RecursionError):
+        return InvalidRequest("The request body is not valid JSON: it is nested too deeply")
+    if isinstance(error, UnicodeDecodeError):
+        return _at(body, error.start, "invalid UTF-8")
+    if isinstance(error, msgspec.ValidationError):
+        return InvalidRequest("The request body is not a JSON object")
+    if found := _BYTE.match(str(error)):
+        return _at(body, int(found[2]), found[1])
+    # msgspec takes a high surrogate that no escape follows for the end of the input.
+    if lone := _LONE_SURROGATE.search(body):
+        return _at(body, lone.end() - 6, "lone surrogate in a string")
+    return _at(body, len(body), "unexpected end")
+
+
+def _at(body: bytes, byte: int, what: str) -> InvalidRequest:
+    line = body.count(b"\n", 0, byte) + 1
+    column = byte - body.rfind(b"\n", 0, byte)
+    return InvalidRequest(f"The request body is not valid JSON: {what} at line {line} column {column} (byte {byte})")

@@ -1,0 +1,135 @@
+"""What the client reads: server-sent events, whole messages, errors. Exactly the grammar of the API."""
+
+import math
+from typing import assert_never
+
+import msgspec
+
+from translation.accumulator import Accumulator
+from translation.errors import BridgeError
+from translation.events import (
+    BlockDelta,
+    BlockStart,
+    BlockStop,
+    MessageDelta,
+    MessageStart,
+    MessageStop,
+    WireEvent,
+)
+from translation.sse import frame
+from translation.unicode import json_string, well_formed
+from translation.values import Usage
+
+PING = frame("ping", b'{"type":"ping"}')
+
+_DELTA = (
+    b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":{"type":"%b","%b":%b}}\n\n'
+)
+_DELTA_FIELDS = {
+    "text_delta": (b"text_delta", b"text"),
+    "thinking_delta": (b"thinking_delta", b"thinking"),
+    "signature_delta": (b"signature_delta", b"signature"),
+    "input_json_delta": (b"input_json_delta", b"partial_json"),
+}
+_BLOCK_START = b'event: content_block_start\ndata: {"type":"content_block_start","index":%d,"content_block":%b}\n\n'
+_BLOCK_STOP = b'event: content_block_stop\ndata: {"type":"content_block_stop","index":%d}\n\n'
+_MESSAGE_STOP = frame("message_stop", b'{"type":"message_stop"}')
+
+
+def sse(events: list[WireEvent]) -> bytes:
+    """All events that go out in one write."""
+    return b"".join([_event(event) for event in events])
+
+
+def _event(event: WireEvent) -> bytes:
+    match event:
+        case BlockDelta(index=index, kind=kind, text=text):
+            return _DELTA % (index, *_DELTA_FIELDS[kind], json_string(text))
+        case BlockStart(index=index, block=block):
+            return _BLOCK_START % (index, block)
+        case BlockStop(index=index):
+            return _BLOCK_STOP % index
+        case MessageStart():
+            return frame("message_start", _message_start(event))
+        case MessageDelta():
+            return frame("message_delta", _message_delta(event))
+        case MessageStop():
+            return _MESSAGE_STOP
+        case _:
+            assert_never(event)
+
+
+def _message_start(event: MessageStart) -> bytes:
+    message = _message(event.id, event.model, msgspec.Raw(b"[]"), event.usage)
+    return msgspec.json.encode({"type": "message_start", "message": message})
+
+
+def _message_delta(event: MessageDelta) -> bytes:
+    delta = _stop(event.stop_reason, event.sequence, event.explanation)
+    return msgspec.json.encode({"type": "message_delta", "delta": delta, "usage": _usage(event.usage)})
+
+
+def message_body(accumulator: Accumulator) -> bytes:
+    """The answer for a client that did not ask for a stream."""
+    message = _message(accumulator.id, accumulator.model, msgspec.Raw(accumulator.content), accumulator.usage)
+    message |= _stop(accumulator.stop_reason, accumulator.sequence, accumulator.explanation)
+    return msgspec.json.encode(message)
+
+
+def _message(id_: str, model: str, content: msgspec.Raw, usage: Usage) -> dict[str, object]:
+    return {
+        "id": id_,
+        "type": "message",
+        "role": "assistant",
+        "model": well_formed(model),
+        "content": content,
+        "stop_reason": None,
+        "stop_sequence": None,
+        "usage": _usage(usage),
+    }
+
+
+def _stop(reason: str | None, sequence: str, explanation: str) -> dict[str, object]:
+    stop: dict[str, object] = {"stop_reason": reason, "stop_sequence": well_formed(sequence) or None}
+    if reason == "refusal":
+        text = well_formed(explanation) or None
+        stop["stop_details"] = {"type": "refusal", "category": None, "explanation": text}
+    return stop
+
+
+def _usage(usage: Usage) -> dict[str, object]:
+    counts: dict[str, object] = {
+        "input_tokens": usage.input_tokens,
+        "cache_creation_input_tokens": usage.cache_write,
+        "cache_read_input_tokens": usage.cache_read,
+        "output_tokens": usage.output_tokens,
+    }
+    if usage.thinking_tokens:
+        counts["output_tokens_details"] = {"thinking_tokens": usage.thinking_tokens}
+    if usage.searches:
+        counts["server_tool_use"] = {"web_search_requests": usage.searches}
+    return counts
+
+
+# ---------------------------------------------------------------- errors
+
+
+def error_body(error: BridgeError, request_id: str) -> bytes:
+    told: dict[str, object] = {"type": error.type, "message": well_formed(error.message)}
+    if error.code:
+        told["details"] = {"error_code": error.code}
+    return msgspec.json.encode({"type": "error", "error": told, "request_id": request_id})
+
+
+def error_event(error: BridgeError, request_id: str) -> bytes:
+    return frame("error", error_body(error, request_id))
+
+
+def error_headers(error: BridgeError) -> tuple[tuple[str, str], ...]:
+    """`retry-after` in whole seconds, never early, and `x-should-retry` where the client's own rule would be wrong."""
+    headers: list[tuple[str, str]] = []
+    if error.retry_after is not None:
+        headers.append(("retry-after", str(max(0, math.ceil(error.retry_after)))))
+    if error.should_retry is not None:
+        headers.append(("x-should-retry", "true" if error.should_retry else "false"))
+    return tuple(headers)

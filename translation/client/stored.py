@@ -1,0 +1,129 @@
+"""Content as the store keeps it and histories are compared: one form for whatever a client may have written.
+
+A string and one text block are the same, `cache_control` is gone, and the JSON inside has one spelling.
+"""
+
+from typing import assert_never
+
+import msgspec
+
+from translation.client.blocks import blocks
+from translation.unicode import json_string, well_formed
+from translation.values import (
+    Block,
+    Document,
+    Image,
+    Message,
+    Other,
+    RedactedThinking,
+    Role,
+    SearchResult,
+    ServerToolResult,
+    ServerToolUse,
+    Text,
+    Thinking,
+    ToolReference,
+    ToolResult,
+    ToolUse,
+)
+
+Json = dict[str, object]
+
+
+def parse_blocks(content: bytes) -> tuple[Block, ...]:
+    return blocks(content, "content")
+
+
+def parse_message(role: Role, content: bytes) -> Message:
+    return Message(role, parse_blocks(content))
+
+
+def dump_blocks(content: tuple[Block, ...]) -> bytes:
+    try:
+        return msgspec.json.encode([_json(block) for block in content])
+    except UnicodeEncodeError:
+        return msgspec.json.encode(_repaired([_json(block) for block in content]))
+
+
+def dump_message(message: Message) -> bytes:
+    return b'{"role":%b,"content":%b}' % (json_string(message.role), dump_blocks(message.blocks))
+
+
+def _json(block: Block) -> Json:  # noqa: C901, PLR0911  # one case per kind of block
+    match block:
+        case Text(text=text, citations=citations):
+            return {"type": "text", "text": text} | ({"citations": _canonical(citations)} if citations else {})
+        case ToolUse(id=id_, name=name, input=arguments):
+            return {"type": "tool_use", "id": id_, "name": name, "input": _canonical(arguments)}
+        case ToolResult():
+            return _tool_result(block)
+        case Thinking(text=text, signature=signature):
+            return {"type": "thinking", "thinking": text, "signature": signature}
+        case RedactedThinking(data=data):
+            return {"type": "redacted_thinking", "data": data}
+        case Image():
+            return {"type": "image", "source": _source(block)}
+        case Document():
+            return _document(block)
+        case SearchResult(title=title, source=source):
+            content = [_json(inner) for inner in block.blocks]
+            return {"type": "search_result", "title": title, "source": source, "content": content}
+        case ToolReference(tool_name=name):
+            return {"type": "tool_reference", "tool_name": name}
+        case ServerToolUse(raw=b""):
+            return {"type": block.type, "id": block.id, "name": block.name, "input": _canonical(block.input)}
+        case ServerToolUse(raw=raw) | ServerToolResult(raw=raw) | Other(raw=raw):
+            return _without_cache_control(raw)
+        case _:
+            assert_never(block)
+
+
+def _tool_result(block: ToolResult) -> Json:
+    value: Json = {"type": "tool_result", "tool_use_id": block.tool_use_id}
+    if block.blocks:
+        value["content"] = [_json(inner) for inner in block.blocks]
+    if block.is_error:
+        value["is_error"] = True
+    return value
+
+
+def _document(block: Document) -> Json:
+    value: Json = {"type": "document", "source": _source(block)}
+    if block.title:
+        value["title"] = block.title
+    if block.context:
+        value["context"] = block.context
+    return value
+
+
+def _source(block: Image | Document) -> Json:
+    match block.kind:
+        case "base64" | "text":
+            return {"type": block.kind, "media_type": block.media_type, "data": block.data}
+        case "url":
+            return {"type": "url", "url": block.data}
+        case "file":
+            return {"type": "file", "file_id": block.data}
+        case "content":
+            return {"type": "content", "content": [_json(inner) for inner in block.blocks]}
+        case _:
+            assert_never(block.kind)
+
+
+def _canonical(raw: bytes) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.encode(msgspec.json.decode(raw)))
+
+
+def _without_cache_control(raw: bytes) -> Json:
+    value: Json = msgspec.json.decode(raw)
+    return {name: field for name, field in value.items() if name != "cache_control"}
+
+
+def _repaired(value: object) -> object:
+    if isinstance(value, str):
+        return well_formed(value)
+    if isinstance(value, list):
+        return [_repaired(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _repaired(item) for name, item in value.items()}
+    return value

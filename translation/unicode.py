@@ -1,0 +1,15 @@
+"""Text that an upstream may have broken, made fit for UTF-8."""
+
+import msgspec
+
+
+def well_formed(text: str) -> str:
+    """Lone surrogates, which no encoder takes, become U+FFFD; two halves that stand together become their character."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def json_string(text: str) -> bytes:
+    try:
+        return msgspec.json.encode(text)
+    except UnicodeEncodeError:
+        return msgspec.json.encode(well_formed(text))
