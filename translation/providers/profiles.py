@@ -34,13 +34,12 @@ class Profile(Struct, frozen=True, kw_only=True):
     title: str
     base_url: str = ""  # default, with its version path; "" must be configured
     auth: Literal["bearer", "x-api-key", "x-goog-api-key", "api-key"] = "bearer"
+    shares: str = ""  # the provider whose `<PROVIDER>_*` settings it uses as well
     families: tuple[str, ...] = ()  # bare model names that belong here, lower case, `*` allowed
     # chat and responses
     max_tokens_field: str = "max_tokens"
     reasoning_models: tuple[str, ...] = ()  # model name patterns that take an effort and `max_completion_tokens`
-    efforts: tuple[
-        tuple[str, tuple[str, ...]], ...
-    ] = ()  # (model pattern, rising levels); first match wins
+    efforts: tuple[tuple[str, tuple[str, ...]], ...] = ()  # (model pattern, rising levels); first match wins
     effort_field: Literal["", "reasoning_effort", "reasoning.effort", "thinking.type", "chat_template"] = ""
     reasoning_field: str = ""  # where reasoning comes back and has to be replayed: `reasoning_content`
     replay_reasoning: Literal["never", "tool_turns", "always"] = "never"
@@ -48,10 +47,14 @@ class Profile(Struct, frozen=True, kw_only=True):
     system_role: Literal["system", "developer"] = "system"
     mid_system: bool = False  # takes system messages in the middle of a conversation
     stream_usage: bool = True  # takes stream_options.include_usage
+    # responses
+    reasoning_summary: bool = False  # takes reasoning.summary
+    user_field: str = "user"  # where metadata.user_id goes, at most 64 characters; "" nowhere
     # tools
     name_limit: int = 64
     id_length: int = 0  # exact length of tool call ids, 0 = any
     id_limit: int = 64
+    rich_results: bool = False  # takes images and files inside tool results
     parallel_control: bool = True  # takes parallel_tool_calls
     strict_tools: bool = True
     # content
@@ -84,9 +87,15 @@ PROFILES: dict[str, Profile] = {
             dialect="openai_responses",
             title="OpenAI Responses",
             base_url="https://api.openai.com/v1",
+            shares="openai",
             reasoning_models=("o[0-9]*", "gpt-5*"),
             efforts=OPENAI_EFFORTS,
             effort_field="reasoning.effort",
+            reasoning_summary=True,
+            user_field="safety_identifier",
+            system_role="developer",
+            mid_system=True,
+            rich_results=True,
             documents="native",
             web_search="native",
         ),
@@ -132,6 +141,18 @@ PROFILES: dict[str, Profile] = {
             effort_field="reasoning_effort",
             reasoning_models=("grok-3-mini*", "grok-4*", "grok-code*"),
             efforts=XAI_EFFORTS,
+        ),
+        Profile(
+            provider="xai-responses",
+            dialect="openai_responses",
+            title="xAI Grok, Responses",
+            base_url="https://api.x.ai/v1",
+            shares="xai",
+            reasoning_models=("grok-3-mini*", "grok-4*", "grok-code*"),
+            efforts=XAI_EFFORTS,
+            effort_field="reasoning.effort",
+            mid_system=True,
+            web_search="native",
         ),
         Profile(
             provider="deepseek",

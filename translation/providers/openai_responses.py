@@ -1,0 +1,149 @@
+"""OpenAI's Responses API, also xAI's: `POST /responses`, stateless (`store: false`); the bridge carries the reasoning."""
+
+from collections.abc import Iterable
+from hashlib import sha256
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from translation.adapter import Decoder, Target, UpstreamRequest
+from translation.effort import effort, is_reasoning
+from translation.errors import BridgeError, InvalidRequest
+from translation.names import ToolNames
+from translation.providers.openai_responses_errors import refusal
+from translation.providers.openai_responses_input import InputItems
+from translation.providers.openai_responses_stream import ResponsesStream, ResponsesWhole
+from translation.providers.openai_responses_tools import choice, is_strict, tools
+from translation.values import Note, Request, ToolUse
+
+Body = dict[str, object]
+MIN_OUTPUT = 16  # the API refuses less
+ID_LIMIT = 64
+
+
+class OpenAIResponses:
+    def build(self, request: Request, target: Target) -> UpstreamRequest:
+        names = ToolNames(_tool_names(request), target.profile.name_limit)
+        items = InputItems(target, names)
+        history = items.build(request)  # refuses before anything else is built
+        body: Body = {"model": target.model, "stream": request.stream, "store": False}
+        notes = [*_limits(request, target, body), *_reasoning(request, target, body)]
+        notes += _tools(request, target, names, body)
+        notes += _format(request, body)
+        if request.user_id and target.profile.user_field:
+            body[target.profile.user_field] = _short(request.user_id)
+        if request.system:
+            body["instructions"] = "\n\n".join(text.text for text in request.system)
+        for field in target.profile.drop_params:
+            body.pop(field, None)
+        body["input"] = history  # last: a longer history only appends to the body
+        encoded = msgspec.json.encode(body)
+        return UpstreamRequest(
+            path="/responses",
+            body=encoded,
+            stream=request.stream,
+            names=names.changed,
+            notes=(*notes, *items.notes),
+        )
+
+    def decoder(self, request: Request, target: Target, sent: UpstreamRequest, content_type: str) -> Decoder:
+        names = dict(sent.names)
+        return ResponsesStream(names) if "event-stream" in content_type else ResponsesWhole(names)
+
+    def failure(self, target: Target, status: int, headers: dict[str, str], body: bytes) -> BridgeError:
+        """`code` is `opaque_state_rejected` when the upstream cannot read its blobs: see `without_state`."""
+        return refusal(status, headers, body)
+
+
+def without_state(sent: UpstreamRequest) -> UpstreamRequest:
+    """The same request without encrypted reasoning, for the one retry; the same object when it holds none."""
+    body = msgspec.json.decode(sent.body, type=dict[str, Raw])
+    items = msgspec.json.decode(body["input"], type=list[dict[str, Raw]])
+    kept = [item for item in items if item["type"] != b'"reasoning"']
+    if len(kept) == len(items):
+        return sent
+    for item in kept:
+        # An item that names itself is refused without the reasoning that it came with.
+        for field in ("id", "status"):
+            item.pop(field, None)
+    what = f"the upstream could not read its encrypted reasoning: {len(items) - len(kept)} items were left out"
+    note = Note("substitution", "opaque-state-dropped", what)
+    encoded = msgspec.json.encode(body | {"input": Raw(msgspec.json.encode(kept))})
+    return replace(sent, body=encoded, notes=(*sent.notes, note))
+
+
+def _tool_names(request: Request) -> Iterable[str]:
+    yield from (tool.name for tool in request.tools)
+    for message in request.messages:
+        yield from (block.name for block in message.blocks if isinstance(block, ToolUse))
+
+
+def _limits(request: Request, target: Target, body: Body) -> list[Note]:
+    body["max_output_tokens"] = max(MIN_OUTPUT, request.max_tokens)
+    reasons = is_reasoning(target.profile, target.model)
+    lost: list[tuple[str, object]] = [("stop_sequences", request.stop_sequences), ("top_k", request.top_k)]
+    for field, value in (("temperature", request.temperature), ("top_p", request.top_p)):
+        if reasons:
+            lost.append((field, value))
+        elif value is not None:
+            body[field] = value
+    return [
+        Note("degradation", "parameter-dropped", f"{field}: {target.model} does not take it")
+        for field, value in lost
+        if value is not None and value != ()
+    ]
+
+
+def _reasoning(request: Request, target: Target, body: Body) -> list[Note]:
+    level, notes = effort(request, target.profile, target.model)
+    wish: Body = {"effort": level} if level else {}
+    if target.profile.reasoning_summary and is_reasoning(target.profile, target.model) and _shows_thinking(request):
+        wish["summary"] = "auto"
+    if wish:
+        body["reasoning"] = wish
+    return list(notes)
+
+
+def _shows_thinking(request: Request) -> bool:
+    """A summary costs tokens and needs a verified organisation: only for a client that would show it."""
+    thinking = request.thinking
+    return thinking is not None and thinking.kind != "disabled" and thinking.display != "omitted"
+
+
+def _tools(request: Request, target: Target, names: ToolNames, body: Body) -> list[Note]:
+    entries, notes = tools(request, target.profile, names)
+    include = ["reasoning.encrypted_content"] if is_reasoning(target.profile, target.model) else []
+    if any(entry["type"] == "web_search" for entry in entries):
+        include.append("web_search_call.action.sources")
+    if include:
+        body["include"] = include
+    if request.mcp_servers:
+        notes.append(Note("degradation", "parameter-dropped", f"mcp_servers: {target.profile.title} gets none"))
+    if not entries:
+        if request.tools and request.tool_choice is not None and request.tool_choice.kind in ("any", "tool"):
+            raise InvalidRequest(f"tool_choice: {target.profile.title} can run none of the tools")
+        return notes
+    body["tools"] = entries
+    asked = choice(request, names)
+    if asked is not None:
+        body["tool_choice"] = asked
+    if request.tool_choice is not None and not request.tool_choice.parallel and target.profile.parallel_control:
+        body["parallel_tool_calls"] = False
+    return notes
+
+
+def _format(request: Request, body: Body) -> list[Note]:
+    if not request.output_schema:
+        return []
+    strict = is_strict(request.output_schema)
+    schema = Raw(request.output_schema)
+    body["text"] = {"format": {"type": "json_schema", "name": "output", "schema": schema, "strict": strict}}
+    if strict:
+        return []
+    what = "output_config.format: not in the strict form, so the upstream follows it without a guarantee"
+    return [Note("degradation", "structured-loose", what)]
+
+
+def _short(user_id: str) -> str:
+    return user_id if len(user_id) <= ID_LIMIT else sha256(user_id.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,200 @@
+"""A history as the Responses API's input items. Expects what `history.repair` leaves: results first, in call order."""
+
+from typing import assert_never
+
+from msgspec import Raw
+
+from translation import plain
+from translation.adapter import Target
+from translation.errors import InvalidRequest
+from translation.names import ToolNames
+from translation.providers.openai_responses_state import TextState, call_state, text_states
+from translation.toolcall_ids import CallIds
+from translation.values import (
+    Block,
+    Document,
+    Image,
+    Message,
+    Note,
+    Other,
+    RedactedThinking,
+    Request,
+    SearchResult,
+    ServerToolResult,
+    ServerToolUse,
+    Text,
+    Thinking,
+    ToolReference,
+    ToolResult,
+    ToolUse,
+)
+
+Part = dict[str, object]
+Item = Part | Raw  # reasoning goes back as the bytes that came
+ERROR_MARK = "(error) "
+
+
+class InputItems:
+    """Builds the items of one request; `notes` says what could not be kept."""
+
+    def __init__(self, target: Target, names: ToolNames) -> None:
+        self._target = target
+        self._profile = target.profile
+        self._names = names
+        self._ids = CallIds(target)
+        self.notes: list[Note] = []
+
+    def build(self, request: Request) -> list[Item]:
+        items: list[Item] = []
+        for index, message in enumerate(request.messages):
+            if message.role == "assistant":
+                items += self._assistant(message)
+            elif message.role == "user":
+                items += self._user(message, f"messages.{index}")
+            else:
+                parts = [_text(block.text) for block in message.blocks if isinstance(block, Text)]
+                items.append({"type": "message", "role": self._profile.system_role, "content": parts})
+        if request.messages and request.messages[-1].role == "assistant":
+            what = f"{self._profile.title} does not continue an assistant message; it answers after it"
+            self.notes.append(Note("degradation", "prefill-unsupported", what))
+        return items
+
+    # ------------------------------------------------------------ what the model said
+
+    def _assistant(self, message: Message) -> list[Item]:
+        """Items carry the upstream's ids only after their own reasoning: each is refused without the other."""
+        items: list[Item] = []
+        states = list(text_states(message, self._target.upstream))
+        replayed = False
+        for block in message.blocks:
+            match block:
+                case Text():
+                    for piece, state in _pieces(block.text, states):
+                        items += state.reasoning
+                        replayed = replayed or bool(state.reasoning)
+                        items.append(_said(piece, state, replayed=replayed))
+                case ToolUse():
+                    known = call_state(block, self._target.upstream)
+                    items += known.reasoning
+                    replayed = replayed or bool(known.reasoning)
+                    items.append(self._call(block, known.id if replayed else ""))
+                case ServerToolUse() | ServerToolResult() | Other():
+                    items.append(_said(plain.summary(block), TextState(0), replayed=False))
+                case Thinking() | RedactedThinking():
+                    pass  # no model takes another's thinking as its own; this one's comes from the state
+                case Image() | Document() | SearchResult() | ToolReference() | ToolResult():
+                    items.append(_said(plain.join((block,)), TextState(0), replayed=False))
+                case _:
+                    assert_never(block)
+        return items
+
+    def _call(self, block: ToolUse, item_id: str) -> Item:
+        item: Part = {"type": "function_call"}
+        if item_id:
+            item["id"] = item_id
+        item["call_id"] = self._ids.call(block)
+        item["name"] = self._names.upstream(block.name)
+        item["arguments"] = block.input.decode()
+        return item
+
+    # ------------------------------------------------------------ what the user said
+
+    def _user(self, message: Message, path: str) -> list[Item]:
+        results: list[Item] = []
+        parts: list[Part] = []
+        for position, block in enumerate(message.blocks):
+            where = f"{path}.content.{position}"
+            if isinstance(block, ToolResult):
+                output, lifted = self._output(block, where)
+                call_id = self._ids.result(block.tool_use_id)
+                results.append({"type": "function_call_output", "call_id": call_id, "output": output})
+                if lifted:
+                    parts += [_text(f"[attached to the result of {call_id}]"), *lifted]
+            else:
+                parts += self._part(block, where)
+        if parts:
+            results.append({"type": "message", "role": "user", "content": parts})
+        return results
+
+    def _output(self, result: ToolResult, where: str) -> tuple[str | list[Part], list[Part]]:
+        """A result's text, or its parts where the provider takes them; else images and files come after the results."""
+        parts = [
+            part
+            for position, block in enumerate(result.blocks)
+            for part in self._part(block, f"{where}.content.{position}")
+        ]
+        mark = ERROR_MARK if result.is_error else ""
+        texts = [str(part["text"]) for part in parts if part["type"] == "input_text"]
+        if len(texts) == len(parts):
+            return mark + "\n".join(texts), []
+        if self._profile.rich_results:
+            return ([_text(mark.strip())] if mark else []) + parts, []
+        self.notes.append(Note("degradation", "result-media-lifted", f"{where}: images and files follow the results"))
+        return mark + "\n".join(texts), [part for part in parts if part["type"] != "input_text"]
+
+    def _part(self, block: Block, where: str) -> list[Part]:  # noqa: PLR0911 - one flat table of block types
+        match block:
+            case Text():
+                return [_text(block.text)] if block.text else []
+            case Image():
+                return [self._image(block, where)]
+            case Document(kind="text" | "content"):
+                return [_text(plain.document(block))]
+            case Document():
+                return [self._file(block, where)]
+            case SearchResult():
+                return [_text(plain.search_result(block))]
+            case ToolReference():
+                return [_text(plain.reference(block))]
+            case ServerToolUse() | ServerToolResult() | Other():
+                return [_text(plain.summary(block))]
+            case Thinking() | RedactedThinking() | ToolUse() | ToolResult():
+                return []  # not the user's to say: repaired before
+            case _:
+                assert_never(block)
+
+    def _image(self, block: Image, where: str) -> Part:
+        if not self._profile.images:
+            raise InvalidRequest(f"{where}: {self._profile.title} takes no images")
+        if block.kind == "file":
+            raise InvalidRequest(f"{where}.source: a file id is known to Anthropic only; send base64 or a URL")
+        url = block.data if block.kind == "url" else f"data:{block.media_type};base64,{block.data}"
+        return {"type": "input_image", "image_url": url}
+
+    def _file(self, block: Document, where: str) -> Part:
+        if block.kind == "file":
+            raise InvalidRequest(f"{where}.source: a file id is known to Anthropic only; send base64 or a URL")
+        if self._profile.documents != "native":
+            raise InvalidRequest(f"{where}: {self._profile.title} takes no PDF documents")
+        if block.kind == "url":
+            return {"type": "input_file", "file_url": block.data}
+        media_type = block.media_type or "application/pdf"
+        name = block.title or "document.pdf"
+        return {"type": "input_file", "filename": name, "file_data": f"data:{media_type};base64,{block.data}"}
+
+
+def _pieces(text: str, states: list[TextState]) -> list[tuple[str, TextState]]:
+    """A text block as the items that it was made of."""
+    pieces = []
+    while text and states and states[0].length <= len(text):
+        state = states.pop(0)
+        pieces.append((text[: state.length], state))
+        text = text[state.length :]
+    if text:
+        pieces.append((text, TextState(len(text))))
+    return pieces
+
+
+def _said(text: str, state: TextState, *, replayed: bool) -> Part:
+    item: Part = {"type": "message"}
+    if state.id and replayed:
+        item |= {"id": state.id, "status": "completed"}
+    item["role"] = "assistant"
+    if state.phase:
+        item["phase"] = state.phase
+    item["content"] = [{"type": "output_text", "text": text}]
+    return item
+
+
+def _text(text: str) -> Part:
+    return {"type": "input_text", "text": text}

@@ -1,0 +1,309 @@
+"""Answers of the Responses API: a stream of typed events, or one whole `response` object."""
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+from msgspec import Raw
+
+from translation.arguments import Arguments
+from translation.errors import TruncatedStream, UpstreamFailed, UpstreamProtocolError
+from translation.events import (
+    Event,
+    Failed,
+    Finished,
+    Reason,
+    TextDelta,
+    ThinkingDelta,
+    ToolArguments,
+    ToolDropped,
+    ToolEnded,
+    ToolStarted,
+    WholeBlock,
+)
+from translation.providers.openai_responses_errors import ErrorBody, in_band
+from translation.providers.openai_responses_search import search_blocks
+from translation.providers.openai_responses_state import CallState, MessageState, TextState, pack
+from translation.providers.openai_responses_wire import (
+    FRAME,
+    ITEM,
+    RESPONSE,
+    Details,
+    Frame,
+    OutputItem,
+    Response,
+    exclusive,
+)
+from translation.sse import SSEDecoder
+
+INCOMPLETE: dict[str, Reason] = {"max_output_tokens": "length", "max_tokens": "length", "content_filter": "refusal"}
+
+
+class _Open:
+    """An output item that has begun."""
+
+    __slots__ = ("arguments", "call", "final", "id", "length", "source")
+
+    def __init__(self, item_id: str) -> None:
+        self.id = item_id
+        self.call = -1  # the call's number once it has a name
+        self.arguments = Arguments()
+        self.final = ""  # the arguments as the upstream says they are
+        self.length = 0  # of the text or reasoning shown
+        self.source = ""  # a summary and the reasoning itself may both come: the first one is shown
+
+
+class ResponsesStream:
+    """`names` maps the upstream's names of tools to the client's."""
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self._sse = SSEDecoder()
+        self._names = names
+        self._items: dict[int | str, _Open] = {}
+        self._calls = 0
+        self._searches = 0
+        self._response_id = ""
+        self._reasoning: list[Raw] = []  # waits for the item that it belongs to
+        self._texts: list[TextState] = []
+        self._refusal: list[str] = []
+        self._notes: list[str] = []
+        self._ended = False
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        return [] if self._ended else self._guard(lambda: self._sse.feed(chunk))
+
+    def close(self) -> list[Event]:
+        if self._ended:
+            return []
+        return self._guard(self._sse.close, Failed(TruncatedStream("the upstream closed before response.completed")))
+
+    def _guard(self, read: Callable[[], list[tuple[str, bytes]]], unfinished: Failed | None = None) -> list[Event]:
+        out: list[Event] = []
+        try:
+            for _, data in read():
+                if not self._ended:
+                    self._frame(data, out)
+        except UpstreamProtocolError as error:
+            self._end(Failed(error), out)
+        except msgspec.DecodeError as error:
+            self._end(Failed(UpstreamProtocolError(f"the upstream sent what is not its protocol: {error}")), out)
+        if unfinished is not None and not self._ended:
+            self._end(unfinished, out)
+        return out
+
+    def _frame(self, data: bytes, out: list[Event]) -> None:
+        if data.strip() == b"[DONE]":
+            self._finish(Response(), "", out)
+            return
+        frame = FRAME.decode(data)
+        handler = HANDLERS.get(frame.type)
+        if handler is not None:
+            handler(self, frame, out)
+        elif frame.error is not None:
+            self._error(frame, out)
+
+    def _open(self, frame: Frame, item_id: str) -> _Open:
+        # Some servers change the item's id between events, others leave the index out.
+        key = frame.output_index if frame.output_index is not None else item_id
+        found = self._items.get(key)
+        if found is None:
+            found = self._items[key] = _Open(item_id)
+        return found
+
+    # ------------------------------------------------------------ deltas
+
+    def _text(self, frame: Frame, out: list[Event]) -> None:
+        if frame.delta:
+            self._open(frame, frame.item_id or "").length += len(frame.delta)
+            out.append(TextDelta(frame.delta))
+
+    def _refused(self, frame: Frame, out: list[Event]) -> None:
+        self._open(frame, frame.item_id or "").length += 1
+        self._refusal.append(frame.delta or "")
+
+    def _summary(self, frame: Frame, out: list[Event]) -> None:
+        self._think(frame, "summary", frame.delta or "", out)
+
+    def _thought(self, frame: Frame, out: list[Event]) -> None:
+        self._think(frame, "text", frame.delta or "", out)
+
+    def _summary_part(self, frame: Frame, out: list[Event]) -> None:
+        if frame.summary_index > 0:
+            self._think(frame, "summary", "\n\n", out)
+
+    def _think(self, frame: Frame, source: str, text: str, out: list[Event]) -> None:
+        item = self._open(frame, frame.item_id or "")
+        item.source = item.source or source
+        if text and item.source == source:
+            item.length += len(text)
+            out.append(ThinkingDelta(text))
+
+    def _fragment(self, frame: Frame, out: list[Event]) -> None:
+        item = self._open(frame, frame.item_id or "")
+        shown = item.arguments.feed(frame.delta or "")
+        if shown and item.call >= 0:
+            out.append(ToolArguments(item.call, shown))
+
+    def _arguments(self, frame: Frame, out: list[Event]) -> None:
+        self._open(frame, frame.item_id or "").final = frame.arguments or ""
+
+    # ------------------------------------------------------------ items
+
+    def _created(self, frame: Frame, out: list[Event]) -> None:
+        self._response_id = RESPONSE.decode(frame.response).id
+
+    def _added(self, frame: Frame, out: list[Event]) -> None:
+        item = ITEM.decode(frame.item)
+        opened = self._open(frame, item.id or "")
+        if item.type == "function_call" and item.name:
+            self._start(opened, item, out)
+
+    def _start(self, opened: _Open, item: OutputItem, out: list[Event]) -> None:
+        if not item.name:
+            raise UpstreamProtocolError("the upstream sent a function_call without a name")
+        opened.call, opened.id = self._calls, item.id or opened.id
+        self._calls += 1
+        upstream_id = item.call_id or item.id or ""
+        out.append(ToolStarted(opened.call, self._names.get(item.name, item.name), upstream_id, item.name))
+
+    def _done(self, frame: Frame, out: list[Event]) -> None:
+        item = ITEM.decode(frame.item)
+        self._item(self._open(frame, item.id or ""), item, frame.item, out)
+
+    def _item(self, opened: _Open, item: OutputItem, raw: Raw, out: list[Event]) -> None:
+        match item.type:
+            case "message":
+                self._message(opened, item, out)
+            case "reasoning":
+                self._reasoned(opened, item, raw, out)
+            case "function_call":
+                if opened.call < 0:
+                    self._start(opened, item, out)
+                opened.final = item.arguments or opened.final
+                self._end_call(opened, item.status or "completed", out)
+            case "web_search_call":
+                searches, blocks = search_blocks(raw, self._response_id, len(self._items))
+                self._searches += searches
+                out.extend(WholeBlock(block) for block in blocks)
+            case other:
+                self._notes.append(f"the upstream's output item {other!r} has no counterpart and was left out")
+
+    def _message(self, opened: _Open, item: OutputItem, out: list[Event]) -> None:
+        parts = item.content or ()
+        if not opened.length:
+            self._refusal += [part.refusal for part in parts if part.refusal]
+            out.extend(TextDelta(part.text) for part in parts if part.text)
+        length = sum(len(part.text) for part in parts if part.text)
+        if length:
+            self._texts.append(TextState(length, item.id or "", item.phase or "", tuple(self._reasoning)))
+            self._reasoning = []
+
+    def _reasoned(self, opened: _Open, item: OutputItem, raw: Raw, out: list[Event]) -> None:
+        if not opened.length:
+            texts = [part.text for part in (item.summary or item.content or ()) if part.text]
+            out.extend([ThinkingDelta("\n\n".join(texts))] if texts else [])
+        # Without the blob there is nothing to replay: the upstream kept nothing (`store: false`).
+        if item.encrypted_content:
+            self._reasoning.append(raw.copy())
+
+    def _end_call(self, opened: _Open, status: str, out: list[Event]) -> None:
+        call, opened.call = opened.call, -1
+        if status == "incomplete":
+            out.append(ToolDropped(call))
+            return
+        if opened.final and not (opened.arguments.text and opened.arguments.complete):
+            opened.arguments = Arguments()
+            opened.arguments.feed(opened.final)
+        arguments, mended = opened.arguments.close()
+        if mended:
+            self._notes.append(mended)
+        state = CallState(opened.id, tuple(self._reasoning))
+        self._reasoning = []
+        out.append(ToolEnded(call, arguments, pack(state)))
+
+    # ------------------------------------------------------------ the end
+
+    def _completed(self, frame: Frame, out: list[Event]) -> None:
+        self._conclude(RESPONSE.decode(frame.response), out)
+
+    def _conclude(self, response: Response, out: list[Event]) -> None:
+        status = response.status or "completed"
+        if status == "failed" or response.error is not None:
+            self._end(Failed(in_band(response.error or ErrorBody())), out)
+        elif status == "incomplete":
+            self._finish(response, (response.incomplete_details or Details()).reason or "", out)
+        elif status == "completed":
+            self._finish(response, "", out)
+        else:
+            self._end(Failed(UpstreamFailed(f"the upstream ended the response as {status!r}")), out)
+
+    def _finish(self, response: Response, cut: str, out: list[Event]) -> None:
+        reason: Reason = "refusal" if self._refusal else "tool_use" if self._calls else "stop"
+        if response.status == "incomplete":
+            if cut not in INCOMPLETE:
+                raise UpstreamProtocolError(f"unknown incomplete_details.reason {cut!r}")
+            reason = INCOMPLETE[cut]
+        for opened in self._items.values():
+            if opened.call >= 0:
+                self._end_call(opened, response.status or "completed", out)
+        finished = Finished(
+            reason,
+            exclusive(response.usage, self._searches),
+            explanation="".join(self._refusal),
+            state=pack(MessageState(tuple(self._texts))),
+            model=response.model or "",
+            notes=tuple(self._notes),
+        )
+        self._end(finished, out)
+
+    def _error(self, frame: Frame, out: list[Event]) -> None:
+        body = frame.error
+        if isinstance(body, str):
+            body = ErrorBody(body, frame.code)
+        self._end(Failed(in_band(body or ErrorBody(frame.message, frame.code))), out)
+
+    def _end(self, event: Finished | Failed, out: list[Event]) -> None:
+        self._ended = True
+        out.append(event)
+
+
+class ResponsesWhole(ResponsesStream):
+    """One JSON body: the same items, all of them done."""
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        super().__init__(names)
+        self._body: list[bytes] = []
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        self._body.append(chunk)
+        return []
+
+    def close(self) -> list[Event]:
+        return self._guard(lambda: [("", b"".join(self._body))])
+
+    def _frame(self, data: bytes, out: list[Event]) -> None:
+        response = RESPONSE.decode(data)
+        if response.status is None and not response.output and response.error is None:
+            raise UpstreamProtocolError("the upstream's answer holds no output")
+        self._response_id = response.id
+        for index, raw in enumerate(response.output):
+            self._done(Frame(output_index=index, item=raw), out)
+        self._conclude(response, out)
+
+
+HANDLERS: dict[str, Callable[[ResponsesStream, Frame, list[Event]], None]] = {
+    "response.output_text.delta": ResponsesStream._text,
+    "response.function_call_arguments.delta": ResponsesStream._fragment,
+    "response.reasoning_summary_text.delta": ResponsesStream._summary,
+    "response.reasoning_text.delta": ResponsesStream._thought,
+    "response.reasoning_summary_part.added": ResponsesStream._summary_part,
+    "response.refusal.delta": ResponsesStream._refused,
+    "response.function_call_arguments.done": ResponsesStream._arguments,
+    "response.created": ResponsesStream._created,
+    "response.output_item.added": ResponsesStream._added,
+    "response.output_item.done": ResponsesStream._done,
+    "response.completed": ResponsesStream._completed,
+    "response.incomplete": ResponsesStream._completed,
+    "response.failed": ResponsesStream._completed,
+    "response.cancelled": ResponsesStream._completed,
+    "error": ResponsesStream._error,
+}

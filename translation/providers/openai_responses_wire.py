@@ -1,0 +1,86 @@
+"""The Responses API's wire: the parts of its events and objects that the decoder reads."""
+
+import msgspec
+from msgspec import Raw, Struct
+
+from translation.providers.openai_responses_errors import ErrorBody
+from translation.values import Usage
+
+
+class Part(Struct, frozen=True):
+    type: str = ""
+    text: str | None = None
+    refusal: str | None = None
+
+
+class OutputItem(Struct, frozen=True):
+    type: str = ""
+    id: str | None = None
+    status: str | None = None
+    call_id: str | None = None
+    name: str | None = None
+    arguments: str | None = None
+    content: tuple[Part, ...] | None = None
+    summary: tuple[Part, ...] | None = None
+    encrypted_content: str | None = None
+    phase: str | None = None
+
+
+class Details(Struct, frozen=True):
+    reason: str | None = None
+    cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    reasoning_tokens: int | None = None
+
+
+class Tokens(Struct, frozen=True):
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    input_tokens_details: Details | None = None
+    output_tokens_details: Details | None = None
+
+
+class Response(Struct, frozen=True):
+    id: str = ""
+    model: str | None = None
+    status: str | None = None
+    error: ErrorBody | None = None
+    incomplete_details: Details | None = None
+    usage: Tokens | None = None
+    output: tuple[Raw, ...] = ()
+
+
+class Frame(Struct, frozen=True):
+    type: str = ""
+    output_index: int | None = None
+    item_id: str | None = None
+    delta: str | None = None
+    arguments: str | None = None
+    summary_index: int = 0
+    item: Raw = Raw()
+    response: Raw = Raw()
+    # an error event is flat, or holds an `error`
+    error: ErrorBody | str | None = None
+    code: str | int | None = None
+    message: str | None = None
+
+
+FRAME = msgspec.json.Decoder(Frame)
+ITEM = msgspec.json.Decoder(OutputItem)
+RESPONSE = msgspec.json.Decoder(Response)
+
+
+def exclusive(usage: Tokens | None, searches: int) -> Usage | None:
+    """OpenAI counts cached tokens inside the input; Anthropic's three fields are exclusive."""
+    if usage is None:
+        return None
+    given, spent = usage.input_tokens_details or Details(), usage.output_tokens_details or Details()
+    read, write = given.cached_tokens or 0, given.cache_write_tokens or 0
+    return Usage(
+        input_tokens=max(0, (usage.input_tokens or 0) - read - write),
+        output_tokens=usage.output_tokens or 0,
+        cache_read=read,
+        cache_write=write,
+        thinking_tokens=spent.reasoning_tokens or 0,
+        searches=searches,
+    )
