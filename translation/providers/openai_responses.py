@@ -1,4 +1,4 @@
-"""OpenAI's Responses API, also xAI's: `POST /responses`, stateless (`store: false`); the bridge carries the reasoning."""
+"""OpenAI's Responses API, also xAI's: `POST /responses`, kept stateless (`store: false`)."""
 
 from collections.abc import Iterable
 from hashlib import sha256
@@ -60,7 +60,7 @@ def without_state(sent: UpstreamRequest) -> UpstreamRequest:
     """The same request without encrypted reasoning, for the one retry; the same object when it holds none."""
     body = msgspec.json.decode(sent.body, type=dict[str, Raw])
     items = msgspec.json.decode(body["input"], type=list[dict[str, Raw]])
-    kept = [item for item in items if item["type"] != b'"reasoning"']
+    kept = [item for item in items if bytes(item["type"]) != b'"reasoning"']
     if len(kept) == len(items):
         return sent
     for item in kept:

@@ -8,7 +8,7 @@ from translation import plain
 from translation.adapter import Target
 from translation.errors import InvalidRequest
 from translation.names import ToolNames
-from translation.providers.openai_responses_state import TextState, call_state, text_states
+from translation.providers.openai_responses_state import TextState, states
 from translation.toolcall_ids import CallIds
 from translation.values import (
     Block,
@@ -64,20 +64,23 @@ class InputItems:
     def _assistant(self, message: Message) -> list[Item]:
         """Items carry the upstream's ids only after their own reasoning: each is refused without the other."""
         items: list[Item] = []
-        states = list(text_states(message, self._target.upstream))
+        waiting = iter(states(message, self._target.upstream))
+        state = next(waiting)
+        texts = list(state.texts)
         replayed = False
         for block in message.blocks:
             match block:
                 case Text():
-                    for piece, state in _pieces(block.text, states):
-                        items += state.reasoning
-                        replayed = replayed or bool(state.reasoning)
-                        items.append(_said(piece, state, replayed=replayed))
+                    for piece, known in _pieces(block.text, texts):
+                        items += known.reasoning
+                        replayed = replayed or bool(known.reasoning)
+                        items.append(_said(piece, known, replayed=replayed))
                 case ToolUse():
-                    known = call_state(block, self._target.upstream)
-                    items += known.reasoning
-                    replayed = replayed or bool(known.reasoning)
-                    items.append(self._call(block, known.id if replayed else ""))
+                    items += state.reasoning
+                    replayed = replayed or bool(state.reasoning)
+                    items.append(self._call(block, state.id if replayed else ""))
+                    state = next(waiting)
+                    texts = list(state.texts)
                 case ServerToolUse() | ServerToolResult() | Other():
                     items.append(_said(plain.summary(block), TextState(0), replayed=False))
                 case Thinking() | RedactedThinking():
@@ -173,11 +176,11 @@ class InputItems:
         return {"type": "input_file", "filename": name, "file_data": f"data:{media_type};base64,{block.data}"}
 
 
-def _pieces(text: str, states: list[TextState]) -> list[tuple[str, TextState]]:
+def _pieces(text: str, known: list[TextState]) -> list[tuple[str, TextState]]:
     """A text block as the items that it was made of."""
     pieces = []
-    while text and states and states[0].length <= len(text):
-        state = states.pop(0)
+    while text and known and known[0].length <= len(text):
+        state = known.pop(0)
         pieces.append((text[: state.length], state))
         text = text[state.length :]
     if text:

@@ -1,50 +1,58 @@
 """What the Responses API needs back and an Anthropic client cannot carry: encrypted reasoning, at its place.
 
-A reasoning item belongs to the item that follows it. The ones before a call are that call's state, known before the
-call is complete; the ones before a text are the message's, with the lengths of its texts: adjacent ones are one block.
+A reasoning item belongs to the item that follows it. Each call's state holds what came since the call before it, so it
+is known before the call is complete; the message's state holds what came after the last call. A text is known by its
+length, since adjacent ones reach the client as one block.
 """
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
-from translation.values import Message, Text, ToolUse
-
-
-class CallState(Struct, frozen=True, omit_defaults=True):
-    id: str = ""  # of the item; sent only after its reasoning, since OpenAI checks that both come together
-    reasoning: tuple[Raw, ...] = ()
+from translation.values import Message, Origin, Text, ToolUse
 
 
 class TextState(Struct, frozen=True, omit_defaults=True):
     length: int  # in characters
     id: str = ""
     phase: str = ""  # `commentary` or `final_answer`, on models that tell
-    reasoning: tuple[Raw, ...] = ()
+    reasoning: tuple[Raw, ...] = ()  # right before it
 
 
-class MessageState(Struct, frozen=True):
-    texts: tuple[TextState, ...] = ()
+class State(Struct, frozen=True, omit_defaults=True):
+    """Of a call, or of the message after its last call, which has only texts."""
+
+    id: str = ""  # of the item; sent only after its reasoning, since OpenAI checks that both come together
+    reasoning: tuple[Raw, ...] = ()  # right before the call
+    texts: tuple[TextState, ...] = ()  # since the call before
 
 
-def pack(state: CallState | MessageState) -> bytes:
+NOTHING = State()
+
+
+def pack(state: State) -> bytes:
     """b"" when there is nothing that would be missed."""
-    if isinstance(state, MessageState) and not any(text.reasoning or text.phase for text in state.texts):
-        return b""
-    return b"" if state == CallState() else msgspec.json.encode(state)
+    if not any(text.reasoning or text.phase for text in state.texts):
+        state = replace(state, texts=())
+    return b"" if state == NOTHING else msgspec.json.encode(state)
 
 
-def call_state(block: ToolUse, upstream: str) -> CallState:
-    link = block.link
-    if link is None or link.origin.upstream != upstream or not link.origin.state:
-        return CallState()
-    return msgspec.json.decode(link.origin.state, type=CallState)
+def states(message: Message, upstream: str) -> list[State]:
+    """One for each call of an assistant message and one for its end; empty ones where `upstream` made none."""
+    found: list[State] = []
+    length = 0  # of the texts since the last call
+    for block in message.blocks:
+        if isinstance(block, Text):
+            length += len(block.text)
+        elif isinstance(block, ToolUse):
+            found.append(_read(block.link.origin if block.link else None, upstream, length))
+            length = 0
+    return [*found, _read(message.origin, upstream, length)]
 
 
-def text_states(message: Message, upstream: str) -> tuple[TextState, ...]:
-    """() also when the texts are not the ones that the state was made for."""
-    origin = message.origin
+def _read(origin: Origin | None, upstream: str, length: int) -> State:
     if origin is None or origin.upstream != upstream or not origin.state:
-        return ()
-    texts = msgspec.json.decode(origin.state, type=MessageState).texts
-    length = sum(len(block.text) for block in message.blocks if isinstance(block, Text))
-    return texts if length == sum(text.length for text in texts) else ()
+        return NOTHING
+    state = msgspec.json.decode(origin.state, type=State)
+    fits = length == sum(text.length for text in state.texts)
+    return state if fits else replace(state, texts=())

@@ -22,7 +22,7 @@ from translation.events import (
 )
 from translation.providers.openai_responses_errors import ErrorBody, in_band
 from translation.providers.openai_responses_search import search_blocks
-from translation.providers.openai_responses_state import CallState, MessageState, TextState, pack
+from translation.providers.openai_responses_state import State, TextState, pack
 from translation.providers.openai_responses_wire import (
     FRAME,
     ITEM,
@@ -63,7 +63,7 @@ class ResponsesStream:
         self._searches = 0
         self._response_id = ""
         self._reasoning: list[Raw] = []  # waits for the item that it belongs to
-        self._texts: list[TextState] = []
+        self._texts: list[TextState] = []  # since the last call
         self._refusal: list[str] = []
         self._notes: list[str] = []
         self._ended = False
@@ -216,8 +216,8 @@ class ResponsesStream:
         arguments, mended = opened.arguments.close()
         if mended:
             self._notes.append(mended)
-        state = CallState(opened.id, tuple(self._reasoning))
-        self._reasoning = []
+        state = State(opened.id, tuple(self._reasoning), tuple(self._texts))
+        self._reasoning, self._texts = [], []
         out.append(ToolEnded(call, arguments, pack(state)))
 
     # ------------------------------------------------------------ the end
@@ -249,7 +249,7 @@ class ResponsesStream:
             reason,
             exclusive(response.usage, self._searches),
             explanation="".join(self._refusal),
-            state=pack(MessageState(tuple(self._texts))),
+            state=pack(State(texts=tuple(self._texts))),
             model=response.model or "",
             notes=tuple(self._notes),
         )

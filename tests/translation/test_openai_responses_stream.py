@@ -1,0 +1,186 @@
+"""The Responses decoder: captures at every cut, and what servers do that is not in the book."""
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.translation.captures import Case, cases, check, check_cut, describe, points
+from translation.adapter import Decoder
+from translation.events import Event, Failed, Finished
+from translation.providers.openai_responses import OpenAIResponses
+from translation.providers.openai_responses_stream import ResponsesStream, ResponsesWhole
+
+CASES = cases("openai-responses", "xai-responses")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_a_capture_gives_its_events_whole_and_byte_by_byte(case: Case) -> None:
+    check(OpenAIResponses(), case)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_a_capture_gives_its_events_at_any_cut(data: st.DataObject) -> None:
+    case = data.draw(st.sampled_from(CASES))
+    check_cut(OpenAIResponses(), case, data.draw(points(case)))
+
+
+def run(*frames: object, decoder: Decoder | None = None) -> list[Event]:
+    decoder = decoder or ResponsesStream({})
+    data = b"".join(b"data: %b\n\n" % (f if isinstance(f, bytes) else msgspec.json.encode(f)) for f in frames)
+    return decoder.feed(data) + decoder.close()
+
+
+def whole(body: bytes) -> list[Event]:
+    decoder = ResponsesWhole({})
+    return decoder.feed(body[:3]) + decoder.feed(body[3:]) + decoder.close()
+
+
+def done(**item: object) -> dict[str, object]:
+    return {"type": "response.output_item.done", "item": item}
+
+
+COMPLETED = {"type": "response.completed", "response": {"status": "completed"}}
+
+
+def test_the_sequence_of_a_call_may_be_its_done_item_alone() -> None:
+    events = run(done(type="function_call", id="fc_1", call_id="c1", name="f", arguments='{"a":1}'), COMPLETED)
+    assert describe(events) == [
+        {"type": "ToolStarted", "call": 0, "name": "f", "upstream_id": "c1", "upstream_name": "f"},
+        {"type": "ToolEnded", "call": 0, "arguments": '{"a":1}', "state": {"id": "fc_1"}},
+        {"type": "Finished", "reason": "tool_use"},
+    ]
+
+
+def test_items_without_an_index_are_told_apart_by_their_id() -> None:
+    added = "response.output_item.added"
+    fragment = "response.function_call_arguments.delta"
+    events = run(
+        {"type": added, "item": {"type": "function_call", "id": "a", "call_id": "1", "name": "f"}},
+        {"type": added, "item": {"type": "function_call", "id": "b", "call_id": "2", "name": "g"}},
+        {"type": fragment, "item_id": "a", "delta": '{"x":1}'},
+        {"type": fragment, "item_id": "b", "delta": '{"y":2}'},
+        COMPLETED,
+    )
+    ended = [event for event in describe(events) if event["type"] == "ToolEnded"]
+    assert [event["arguments"] for event in ended] == ['{"x":1}', '{"y":2}']
+
+
+def test_arguments_that_only_come_at_their_end_count_and_placeholders_do_not() -> None:
+    events = run(
+        {
+            "type": "response.output_item.added",
+            "output_index": 0,
+            "item": {"type": "function_call", "id": "a", "call_id": "1", "name": "f"},
+        },
+        {"type": "response.function_call_arguments.delta", "output_index": 0, "delta": "{}"},
+        {"type": "response.function_call_arguments.done", "output_index": 0, "arguments": '{"x":1}'},
+        COMPLETED,
+    )
+    assert {"type": "ToolEnded", "call": 0, "arguments": '{"x":1}', "state": {"id": "a"}} in describe(events)
+
+
+def test_fragments_before_the_name_are_kept() -> None:
+    events = run(
+        {"type": "response.output_item.added", "output_index": 0, "item": {"type": "function_call", "id": "a"}},
+        {"type": "response.function_call_arguments.delta", "output_index": 0, "delta": '{"x":1}'},
+        done(type="function_call", call_id="1", name="f") | {"output_index": 0},
+        COMPLETED,
+    )
+    assert describe(events)[1] == {"type": "ToolEnded", "call": 0, "arguments": '{"x":1}', "state": {"id": "a"}}
+
+
+def test_mended_arguments_are_told() -> None:
+    events = run(done(type="function_call", name="f", arguments='{"a":"b"'), COMPLETED)
+    assert describe(events)[1]["arguments"] == '{"a":"b"}'
+    assert describe(events)[2]["notes"] == ["arguments were cut short and closed"]
+
+
+def test_text_and_reasoning_may_come_in_the_done_items_alone() -> None:
+    events = run(
+        done(type="reasoning", summary=[{"text": "a"}, {"text": "b"}]) | {"output_index": 0},
+        done(type="message", content=[{"type": "output_text", "text": "hello"}]) | {"output_index": 1},
+        COMPLETED,
+    )
+    assert describe(events) == [
+        {"type": "ThinkingDelta", "text": "a\n\nb"},
+        {"type": "TextDelta", "text": "hello"},
+        {"type": "Finished", "reason": "stop"},
+    ]
+
+
+def test_an_empty_delta_is_nothing() -> None:
+    assert len(run({"type": "response.output_text.delta", "delta": ""}, COMPLETED)) == 1
+
+
+def test_reasoning_before_an_empty_message_belongs_to_what_comes_next() -> None:
+    events = run(
+        done(type="reasoning", id="rs", encrypted_content="blob") | {"output_index": 0},
+        done(type="message", content=[]) | {"output_index": 1},
+        done(type="function_call", name="f", call_id="1") | {"output_index": 2},
+        COMPLETED,
+    )
+    state = {"reasoning": [{"type": "reasoning", "id": "rs", "encrypted_content": "blob"}]}
+    assert describe(events)[1] == {"type": "ToolEnded", "call": 0, "arguments": "{}", "state": state}
+
+
+def test_an_item_without_a_counterpart_is_noted() -> None:
+    (finished,) = run(done(type="image_generation_call"), COMPLETED)
+    assert isinstance(finished, Finished)
+    assert "image_generation_call" in finished.notes[0]
+
+
+def test_done_alone_ends_the_stream_and_nothing_follows() -> None:
+    decoder = ResponsesStream({})
+    assert describe(run(b"[DONE]", decoder=decoder)) == [{"type": "Finished", "reason": "stop"}]
+    assert decoder.feed(b"data: {}\n\n") == []
+    assert decoder.close() == []
+
+
+def test_events_after_the_end_of_the_same_read_are_dropped() -> None:
+    assert len(run(COMPLETED, {"type": "response.output_text.delta", "delta": "late"}, COMPLETED)) == 1
+
+
+@pytest.mark.parametrize(
+    ("frame", "error"),
+    [
+        (b"{", "UpstreamProtocolError"),
+        (b"[]", "UpstreamProtocolError"),
+        (done(type="function_call", call_id="1"), "UpstreamProtocolError"),
+        (done(type="function_call", name="f", arguments="nonsense"), "UpstreamProtocolError"),
+        (
+            {"type": "response.incomplete", "response": {"status": "incomplete", "incomplete_details": None}},
+            "UpstreamProtocolError",
+        ),
+        ({"type": "response.cancelled", "response": {"status": "cancelled"}}, "UpstreamFailed"),
+        ({"type": "response.failed", "response": {"status": "failed"}}, "UpstreamFailed"),
+        ({"type": "error", "error": "overloaded", "code": 503}, "UpstreamOverloaded"),
+        ({"type": "error", "error": {"type": "invalid_request_error", "message": "no"}}, "UpstreamRefused"),
+        ({"type": "response.in_progress"}, "TruncatedStream"),
+    ],
+)
+def test_what_cannot_go_on_ends_in_one_failure(frame: object, error: str) -> None:
+    last = run(frame)[-1]
+    assert isinstance(last, Failed)
+    assert type(last.error).__name__ == error
+
+
+def test_a_rejected_blob_in_the_stream_says_so() -> None:
+    message = "The encrypted content gAAA...DQ== could not be verified."
+    (failed,) = run({"type": "error", "code": "invalid_encrypted_content", "message": message})
+    assert isinstance(failed, Failed)
+    assert failed.error.code == "opaque_state_rejected"
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"{}", b"[1]"])
+def test_a_whole_answer_without_output_is_a_protocol_error(body: bytes) -> None:
+    (failed,) = whole(body)
+    assert isinstance(failed, Failed)
+    assert type(failed.error).__name__ == "UpstreamProtocolError"
+
+
+def test_a_whole_answer_that_failed_is_an_error() -> None:
+    (failed,) = whole(b'{"status":"failed","error":{"code":"rate_limit_exceeded","message":"slow"}}')
+    assert isinstance(failed, Failed)
+    assert type(failed.error).__name__ == "UpstreamRateLimited"
