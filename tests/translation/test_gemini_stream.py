@@ -1,0 +1,51 @@
+"""Gemini's answers: every capture whole, byte by byte and at random cuts, and what captures cannot say."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.translation.captures import Case, cases, check, check_cut, points
+from translation.errors import UpstreamProtocolError
+from translation.events import Failed, Finished, TextDelta
+from translation.providers.gemini import GeminiAdapter
+from translation.providers.gemini_stream import GeminiDecoder
+from translation.sse import MAX_EVENT
+
+CASES = cases("gemini")
+ADAPTER = GeminiAdapter()
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_each_capture_gives_its_events(case: Case) -> None:
+    check(ADAPTER, case)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+@settings(max_examples=10, deadline=None)
+@given(data=st.data())
+def test_each_capture_gives_the_same_events_at_any_cut(case: Case, data: st.DataObject) -> None:
+    check_cut(ADAPTER, case, data.draw(points(case)))
+
+
+def test_nothing_follows_the_last_event() -> None:
+    decoder = GeminiDecoder({}, "text/event-stream")
+    assert isinstance(decoder.feed(b"data: nonsense\n\n")[-1], Failed)
+    assert decoder.feed(b'data: {"candidates":[]}\n\n') == []
+    assert decoder.close() == []
+
+
+def test_the_answer_is_over_when_its_bytes_are() -> None:
+    decoder = GeminiDecoder({}, "text/event-stream")
+    body = b'data: {"candidates":[{"content":{"parts":[{"text":"hi"}]},"finishReason":"STOP"}]}\n\n'
+    assert decoder.feed(body) == [TextDelta("hi")]
+    assert decoder.close() == [Finished("stop")]
+    assert decoder.close() == []
+
+
+def test_an_answer_that_never_ends_is_refused() -> None:
+    decoder = GeminiDecoder({}, "application/json")
+    block = b" " * MAX_EVENT
+    events = [event for _ in range(5) for event in decoder.feed(block)]
+    assert [type(event) for event in events] == [Failed]
+    assert isinstance(events[0], Failed)
+    assert isinstance(events[0].error, UpstreamProtocolError)

@@ -1,0 +1,220 @@
+"""Google's Gemini API (`generateContent`), the request side. The answer is read in `gemini_stream`."""
+
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Raw
+
+from translation import typed_tools
+from translation.adapter import Decoder, Target, UpstreamRequest
+from translation.effort import nearest, wanted
+from translation.errors import BridgeError, InvalidRequest
+from translation.names import ToolNames
+from translation.providers.gemini_contents import Part, contents
+from translation.providers.gemini_errors import failure
+from translation.providers.gemini_models import Abilities, abilities
+from translation.providers.gemini_stream import GeminiDecoder
+from translation.schema import lower
+from translation.values import Note, Request, Tool
+
+MODES = {"auto": "AUTO", "any": "ANY", "tool": "ANY", "none": "NONE"}
+MAX_STOPS = 5
+DYNAMIC = -1
+# Tokens to think for an effort; `high` is what clients send unless told otherwise: as much as the model sees fit.
+BUDGETS = {"low": 1_024, "medium": 8_192, "high": DYNAMIC, "xhigh": 1 << 30, "max": 1 << 30}
+
+
+class GeminiAdapter:
+    def build(self, request: Request, target: Target) -> UpstreamRequest:
+        notes: list[Note] = []
+        able = abilities(target.model)
+        declared, search = _sorted_tools(request, able, notes)
+        names = ToolNames((tool.name for tool in declared), target.profile.name_limit, letter_first=True)
+        system, config = _system(request), _config(request, able, target.model, notes)
+        if request.output_schema and declared and not able.mixes:
+            _structure_in_words(request, system, notes)
+        elif request.output_schema:
+            _structure(request, config, notes)
+        body: Part = {}
+        if system:
+            body["systemInstruction"] = {"parts": [{"text": text} for text in system]}
+        body |= _tools(declared, search, names, notes)
+        body |= _tool_config(request, declared, search, names, notes)
+        body["generationConfig"] = config
+        body["contents"] = contents(request, target, names, notes)  # last: what a longer history only appends to
+        return UpstreamRequest(
+            path=_path(target.model, stream=request.stream),
+            body=msgspec.json.encode(body),
+            stream=request.stream,
+            names=names.changed,
+            notes=tuple(notes),
+        )
+
+    def decoder(self, request: Request, target: Target, sent: UpstreamRequest, content_type: str) -> Decoder:
+        return GeminiDecoder(dict(sent.names), content_type)
+
+    def failure(self, target: Target, status: int, headers: dict[str, str], body: bytes) -> BridgeError:
+        return failure(status, headers, body)
+
+
+def _path(model: str, *, stream: bool) -> str:
+    name = (
+        quote(model, safe="/") if model.startswith(("models/", "tunedModels/")) else f"models/{quote(model, safe='')}"
+    )
+    return f"/{name}:streamGenerateContent?alt=sse" if stream else f"/{name}:generateContent"
+
+
+def _system(request: Request) -> list[str]:
+    return [block.text for block in request.system if block.text]
+
+
+# ---------------------------------------------------------------- generationConfig
+
+
+def _config(request: Request, able: Abilities, model: str, notes: list[Note]) -> Part:
+    config: Part = {"maxOutputTokens": _max_output(request, able, notes)}
+    for name, value in (("temperature", request.temperature), ("topP", request.top_p), ("topK", request.top_k)):
+        if value is not None:
+            config[name] = value
+    stops = [stop for stop in request.stop_sequences if stop]
+    if stops:
+        config["stopSequences"] = stops[:MAX_STOPS]
+    if len(stops) > MAX_STOPS:
+        what = f"stop_sequences: Gemini takes {MAX_STOPS}; {len(stops) - MAX_STOPS} left out"
+        notes.append(Note("degradation", "stop-sequences-limited", what))
+    thinking = _thinking(request, able, model, notes)
+    if thinking:
+        config["thinkingConfig"] = thinking
+    return config
+
+
+def _max_output(request: Request, able: Abilities, notes: list[Note]) -> int:
+    if able.max_output and request.max_tokens > able.max_output:
+        what = f"max_tokens: {request.max_tokens} became {able.max_output}, the most that the model answers"
+        notes.append(Note("degradation", "max-tokens-limited", what))
+        return able.max_output
+    return max(request.max_tokens, 1)  # 0 warms a cache at Anthropic; here at least one token has to be asked for
+
+
+def _thinking(request: Request, able: Abilities, model: str, notes: list[Note]) -> Part:
+    thinking = request.thinking
+    off = thinking is not None and thinking.kind == "disabled"
+    given = thinking.budget_tokens if thinking is not None else None
+    wish = wanted(request) if off or given is not None or request.effort else ""
+    config: Part = {}
+    if able.levels and wish:
+        config["thinkingLevel"] = level = nearest(wish, able.levels)
+        if level != wish:
+            _limited(notes, f"{model} knows the levels {', '.join(able.levels)}; {wish} became {level}")
+    elif able.budget and (thinking is not None or wish):
+        config["thinkingBudget"] = _budget(0 if off else given, wish, able, notes)
+    elif wish and wish != "none" and not able.levels:
+        _limited(notes, f"{model} has no control for thinking; {wish} was asked for")
+    if thinking is not None and not off and (able.levels or able.budget):
+        config["includeThoughts"] = True
+    return config
+
+
+def _budget(given: int | None, wish: str, able: Abilities, notes: list[Note]) -> int:
+    least, most = able.budget or (0, 0)
+    if given is None:
+        budget = BUDGETS.get(wish, DYNAMIC)
+        return budget if budget == DYNAMIC else min(max(budget, least), most)
+    if given == 0 and able.stoppable:
+        return 0
+    budget = min(max(given, least), most)
+    if budget != given:
+        _limited(notes, f"a thinking budget of {given} became {budget}, the nearest that the model takes")
+    return budget
+
+
+def _limited(notes: list[Note], what: str) -> None:
+    notes.append(Note("degradation", "effort-limited", what))
+
+
+def _structure(request: Request, config: Part, notes: list[Note]) -> None:
+    lowered = lower(request.output_schema, parameters=False)
+    config["responseMimeType"] = "application/json"
+    config["responseSchema"] = Raw(lowered.schema)
+    _lowered(notes, "output_config.format", lowered.notes)
+
+
+def _structure_in_words(request: Request, system: list[str], notes: list[Note]) -> None:
+    """For models that take no response schema beside functions."""
+    schema = request.output_schema.decode("utf-8", "replace")
+    system.append(
+        f"Your final answer must be one JSON value that follows this JSON Schema, and nothing else:\n{schema}"
+    )
+    what = "output_config.format: the model takes no response schema beside tools; it was asked for in words"
+    notes.append(Note("degradation", "schema-in-words", what))
+
+
+# ---------------------------------------------------------------- tools
+
+
+def _sorted_tools(request: Request, able: Abilities, notes: list[Note]) -> tuple[list[Tool], bool]:
+    """The tools to declare as functions, and whether to search."""
+    declared = [tool for tool in request.tools if typed_tools.kind(tool) != "server"]
+    search = False
+    for tool in request.tools:
+        if typed_tools.kind(tool) != "server":
+            continue
+        if not tool.type.startswith("web_search"):
+            notes.append(Note("degradation", "server-tool-unavailable", f"tools.{tool.name}: not at this upstream"))
+        elif declared and not able.mixes:
+            what = f"tools.{tool.name}: the model cannot search beside functions; left out"
+            notes.append(Note("degradation", "search-left-out", what))
+        else:
+            search = True
+    return declared, search
+
+
+def _tools(declared: list[Tool], search: bool, names: ToolNames, notes: list[Note]) -> Part:  # noqa: FBT001
+    tools: list[Part] = []
+    if declared:
+        tools.append({"functionDeclarations": [_declaration(tool, names, notes) for tool in declared]})
+    if search:
+        tools.append({"googleSearch": {}})
+    return {"tools": tools} if tools else {}
+
+
+def _declaration(tool: Tool, names: ToolNames, notes: list[Note]) -> Part:
+    known = typed_tools.definition(tool)
+    out: Part = {"name": names.upstream(tool.name)}
+    if known.description:
+        out["description"] = known.description
+    lowered = lower(known.schema)
+    if not lowered.empty:  # a function without parameters has none, not an object without properties
+        out["parameters"] = Raw(lowered.schema)
+    _lowered(notes, f"tools.{tool.name}.input_schema", lowered.notes)
+    return out
+
+
+def _lowered(notes: list[Note], where: str, lost: tuple[str, ...]) -> None:
+    if lost:
+        notes.append(Note("degradation", "schema-lowered", f"{where}: {'; '.join(lost)}"))
+
+
+def _tool_config(request: Request, declared: list[Tool], search: bool, names: ToolNames, notes: list[Note]) -> Part:  # noqa: FBT001
+    config: Part = {}
+    choice = request.tool_choice
+    if choice is not None and request.tools:
+        forced = choice.kind in ("any", "tool")
+        if forced and not declared and not search:
+            raise InvalidRequest("tool_choice: none of the tools can be used at this upstream")
+        known = choice.kind != "tool" or any(tool.name == choice.name for tool in declared)
+        if declared and known:
+            calling: Part = {"mode": MODES[choice.kind]}
+            config["functionCallingConfig"] = calling
+            if choice.kind == "tool":
+                calling["allowedFunctionNames"] = [names.upstream(choice.name)]
+        elif forced and search:
+            notes.append(Note("degradation", "search-not-forced", "tool_choice: Gemini decides itself when to search"))
+        elif forced:
+            raise InvalidRequest(f"tool_choice.name: there is no tool {choice.name!r} to choose at this upstream")
+        if not choice.parallel and declared:
+            what = "tool_choice.disable_parallel_tool_use: Gemini has no such control"
+            notes.append(Note("degradation", "parallel-uncontrolled", what))
+    if declared and search:
+        config["includeServerSideToolInvocations"] = True
+    return {"toolConfig": config} if config else {}

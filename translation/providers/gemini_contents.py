@@ -1,0 +1,196 @@
+"""The conversation as Gemini's `contents`: results grouped by turn, media beside them, signatures where they were."""
+
+from typing import TypeAlias
+
+from msgspec import Raw
+
+from translation import plain
+from translation.adapter import Target
+from translation.errors import InvalidRequest
+from translation.names import ToolNames
+from translation.providers.gemini_models import abilities
+from translation.providers.gemini_state import read, restored, signed
+from translation.values import (
+    Block,
+    Document,
+    Image,
+    Message,
+    Note,
+    RedactedThinking,
+    Request,
+    Text,
+    Thinking,
+    ToolResult,
+    ToolUse,
+)
+
+Part: TypeAlias = dict[str, object]
+
+# Google's documented way to say that a call's signature is not to be had. Means something to Gemini only.
+SENTINEL = "skip_thought_signature_validator"
+CONTINUE = "Continue."
+NO_CONTENT = "(no visible content)"
+IMAGES = ("image/png", "image/jpeg", "image/webp", "image/heic", "image/heif")
+EXTENSIONS = {
+    "png": "image/png",
+    "webp": "image/webp",
+    "heic": "image/heic",
+    "heif": "image/heif",
+    "pdf": "application/pdf",
+}
+
+
+def contents(request: Request, target: Target, names: ToolNames, notes: list[Note]) -> list[Part]:
+    return _Contents(request, target, names, notes).build()
+
+
+class _Contents:
+    def __init__(self, request: Request, target: Target, names: ToolNames, notes: list[Note]) -> None:
+        self._messages = request.messages
+        self._target = target
+        self._names = names
+        self._notes = notes
+        self._asked: dict[str, Part] = {}  # id and name of the calls that the next user turn answers
+        self._unsigned: list[int] = []
+        self._newest = max(
+            (index for index, message in enumerate(self._messages) if message.role != "assistant"), default=0
+        )
+
+    def build(self) -> list[Part]:
+        out: list[Part] = []
+        for index, message in enumerate(self._messages):
+            if message.role == "assistant":
+                out.append({"role": "model", "parts": self._model(index, message)})
+            else:
+                out.append({"role": "user", "parts": self._user(index, message)})
+        if out and out[-1]["role"] == "model":
+            out.append({"role": "user", "parts": [{"text": CONTINUE}]})
+            what = "the last message is the assistant's; Gemini answers users only, so it is asked to continue"
+            self._notes.append(Note("degradation", "prefill-continued", what))
+        if self._unsigned:
+            where = ", ".join(f"messages.{index}" for index in self._unsigned)
+            self._notes.append(
+                Note("substitution", "signature-substituted", f"no thought signature is known for {where}")
+            )
+        return out
+
+    # ------------------------------------------------------------ the model's turns
+
+    def _model(self, index: int, message: Message) -> list[object]:
+        self._asked = {}
+        parts = self._restored(message) or self._plain(message)
+        if not parts:
+            return [{"text": NO_CONTENT}]
+        if abilities(self._target.model).signatures and not any(_is_signed(part) for part in parts):
+            for position, part in enumerate(parts):
+                if isinstance(part, dict) and "functionCall" in part:
+                    parts[position] = signed(part, SENTINEL)
+                    self._unsigned.append(index)
+                    break
+        return parts
+
+    def _restored(self, message: Message) -> list[object] | None:
+        pieces = read(message.origin, self._target.upstream, self._target.model).pieces
+        if not pieces:
+            return None
+        texts, calls = [""], []
+        for block in message.blocks:
+            if type(block) is ToolUse:
+                calls.append(self._call(block))
+                texts.append("")
+            elif type(block) is Text:
+                texts[-1] += block.text
+        return restored(pieces, texts, calls)
+
+    def _plain(self, message: Message) -> list[object]:
+        parts: list[object] = []
+        for block in message.blocks:
+            if type(block) is ToolUse:
+                origin = block.link.origin if block.link else None
+                parts.append(
+                    signed(self._call(block), read(origin, self._target.upstream, self._target.model).signature)
+                )
+            elif type(block) not in (Thinking, RedactedThinking):  # another's reasoning is never told as text
+                parts += _text(plain.join((block,)))
+        return parts
+
+    def _call(self, block: ToolUse) -> Part:
+        head: Part = {"name": self._names.upstream(block.name)}
+        link = block.link
+        if link is not None and link.upstream_id and link.origin.upstream == self._target.upstream:
+            head = {"id": link.upstream_id, **head}
+        self._asked[block.id] = head
+        return {"functionCall": {**head, "args": Raw(block.input or b"{}")}}
+
+    # ------------------------------------------------------------ the user's turns
+
+    def _user(self, index: int, message: Message) -> list[object]:
+        results: list[object] = []
+        media: list[object] = []
+        rest: list[object] = []
+        for position, block in enumerate(message.blocks):
+            path = f"messages.{index}.content.{position}"
+            if type(block) is not ToolResult:
+                rest += self._part(block, path, index)
+                continue
+            lifted = [
+                part
+                for inner, item in enumerate(block.blocks)
+                if not _is_text(item)
+                for part in self._part(item, f"{path}.content.{inner}", index)
+            ]
+            head = self._asked.get(block.tool_use_id)
+            if head is None:  # the history repair leaves none; an orphan that gets here is still told
+                rest += _text(f"[result of an earlier tool call {block.tool_use_id}] {plain.join(block.blocks)}")
+            else:
+                results.append({"functionResponse": {**head, "response": _response(block, bool(lifted))}})
+            if lifted:
+                media += [{"text": f"[attached to the result of {head['name'] if head else 'a tool call'}]"}, *lifted]
+        return [*results, *media, *rest] or [{"text": NO_CONTENT}]
+
+    def _part(self, block: Block, path: str, index: int) -> list[object]:
+        match block:
+            case Image(kind="base64", media_type=kind) if kind in IMAGES:
+                return [{"inlineData": {"mimeType": kind, "data": block.data}}]
+            case Document(kind="base64"):
+                return [{"inlineData": {"mimeType": block.media_type or "application/pdf", "data": block.data}}]
+            case Image(kind="url") | Document(kind="url") if block.data.startswith("https://"):
+                return [{"fileData": {"mimeType": _guessed(block), "fileUri": block.data}}]
+            case Image() | Document(kind="url" | "file"):
+                return self._refused(block, path, index)
+            case _:
+                return _text(plain.join((block,)))
+
+    def _refused(self, block: Image | Document, path: str, index: int) -> list[object]:
+        """What Gemini cannot read: the client's fault in the newest turn, a gap in the history of another provider."""
+        what = f"{type(block).__name__.lower()} of kind {block.kind} {block.media_type}".rstrip()
+        if index >= self._newest:
+            raise InvalidRequest(
+                f"{path}.source: Gemini takes base64 ({', '.join(IMAGES)}, PDF) and https URLs, not {what}"
+            )
+        self._notes.append(Note("degradation", "media-left-out", f"{path}: {what}"))
+        return [{"text": f"[{what}: left out]"}]
+
+
+def _response(result: ToolResult, attached: bool) -> Part:  # noqa: FBT001
+    text = plain.join(result.blocks) or ("(attached below)" if attached else "(no output)")
+    return {"error": text} if result.is_error else {"output": text}
+
+
+def _guessed(block: Image | Document) -> str:
+    extension = block.data.partition("?")[0].rpartition(".")[2].lower()
+    usual = "image/jpeg" if isinstance(block, Image) else "application/pdf"
+    return block.media_type or EXTENSIONS.get(extension, usual)
+
+
+def _is_text(block: Block) -> bool:
+    """What `plain.join` tells in words."""
+    return not isinstance(block, Image) and not (isinstance(block, Document) and block.kind not in ("text", "content"))
+
+
+def _is_signed(part: object) -> bool:
+    return not isinstance(part, dict) or "thoughtSignature" in part  # a carried part holds its own
+
+
+def _text(text: str) -> list[object]:
+    return [{"text": text}] if text else []

@@ -1,0 +1,110 @@
+"""Google's error bodies, outside and inside a stream, as the bridge's errors."""
+
+import re
+
+import msgspec
+from msgspec import Struct
+
+from translation.errors import (
+    BridgeError,
+    UpstreamFailed,
+    UpstreamKeyRefused,
+    UpstreamModelMissing,
+    UpstreamOverloaded,
+    UpstreamRateLimited,
+    UpstreamRefused,
+    UpstreamTimeout,
+)
+from translation.overflow import overflow
+
+KEY_REASONS = ("API_KEY_INVALID", "API_KEY_EXPIRED", "API_KEY_SERVICE_BLOCKED")
+KEY_MESSAGE = re.compile(r"api key (?:not valid|expired|not found)", re.IGNORECASE)
+SECONDS = re.compile(r"\d+(?:\.\d+)?")
+WAIT = re.compile(r"retry in (\d+(?:\.\d+)?)s")
+
+# By Google's status word, which is more exact than the number; by the number where there is no word.
+CLASSES: dict[str, type[BridgeError]] = {
+    "UNAUTHENTICATED": UpstreamKeyRefused,
+    "PERMISSION_DENIED": UpstreamKeyRefused,
+    "NOT_FOUND": UpstreamModelMissing,
+    "RESOURCE_EXHAUSTED": UpstreamRateLimited,
+    "UNAVAILABLE": UpstreamOverloaded,
+    "DEADLINE_EXCEEDED": UpstreamTimeout,
+    "INTERNAL": UpstreamFailed,
+    "UNKNOWN": UpstreamFailed,
+    "INVALID_ARGUMENT": UpstreamRefused,
+    "FAILED_PRECONDITION": UpstreamRefused,
+    "OUT_OF_RANGE": UpstreamRefused,
+    "UNIMPLEMENTED": UpstreamRefused,
+}
+STATUSES: dict[int, type[BridgeError]] = {
+    401: UpstreamKeyRefused,
+    403: UpstreamKeyRefused,
+    404: UpstreamModelMissing,
+    408: UpstreamTimeout,
+    429: UpstreamRateLimited,
+    503: UpstreamOverloaded,
+    504: UpstreamTimeout,
+    529: UpstreamOverloaded,
+}
+
+
+class _Detail(Struct):
+    reason: str = ""
+    retryDelay: str = ""  # noqa: N815 - Google's name
+
+
+class Error(Struct):
+    code: int | str = 0
+    message: str = ""
+    status: str = ""
+    details: list[_Detail] = []
+
+
+class _Body(Struct):
+    error: Error
+
+
+def failure(status: int, headers: dict[str, str], body: bytes) -> BridgeError:
+    try:
+        found = msgspec.json.decode(body, type=_Body | list[_Body])
+    except msgspec.DecodeError:
+        error = Error(message=f"the upstream answered {status} without Google's error body")
+    else:
+        first = found[:1] if isinstance(found, list) else [found]
+        error = first[0].error if first else Error()
+    return described(error, status, headers.get("retry-after", ""))
+
+
+def described(error: Error, status: int = 0, wait: str = "") -> BridgeError:
+    """The bridge's error for Google's; `status` is the answer's own where the error came with one."""
+    number = status or (error.code if isinstance(error.code, int) else 0)
+    message = error.message or f"the upstream answered {number} {error.status}".rstrip()
+    if _is_key(error):
+        return _key_refused(number, error)
+    too_long = overflow(message)
+    if too_long is not None:
+        return too_long
+    usual: type[BridgeError] = UpstreamRefused if 400 <= number < 500 else UpstreamFailed
+    kind = CLASSES.get(error.status) or STATUSES.get(number, usual)
+    if kind is UpstreamKeyRefused:
+        return _key_refused(number, error)
+    return kind(message, retry_after=_retry_after(error, wait))
+
+
+def _is_key(error: Error) -> bool:
+    return any(detail.reason in KEY_REASONS for detail in error.details) or bool(KEY_MESSAGE.search(error.message))
+
+
+def _key_refused(number: int, error: Error) -> UpstreamKeyRefused:
+    # Google's own words may quote the key (`Consumer 'api_key:AIza...' has been suspended`).
+    return UpstreamKeyRefused(f"the bridge's upstream key was refused ({number} {error.status})")
+
+
+def _retry_after(error: Error, wait: str) -> float | None:
+    delays = (detail.retryDelay.removesuffix("s") for detail in error.details)
+    found = WAIT.search(error.message)
+    for text in (wait, *delays, found[1] if found else ""):
+        if SECONDS.fullmatch(text):
+            return float(text)
+    return None

@@ -1,0 +1,289 @@
+"""Google's Gemini API, the answer side: `alt=sse` streams, whole JSON, and JSON arrays of chunks.
+
+Calls come whole. The finish reason may be followed by more (a late signature, the usage), so the answer is over
+when its bytes are.
+"""
+
+from hashlib import sha256
+
+import msgspec
+from msgspec import Raw
+
+from translation.arguments import is_object, mend
+from translation.errors import BridgeError, TruncatedStream, UpstreamProtocolError
+from translation.events import (
+    Event,
+    Failed,
+    Finished,
+    Reason,
+    TextDelta,
+    ThinkingDelta,
+    ToolArguments,
+    ToolEnded,
+    ToolStarted,
+    WholeBlock,
+)
+from translation.providers.gemini_errors import described
+from translation.providers.gemini_state import Piece, State, write
+from translation.providers.gemini_wire import (
+    Call,
+    Candidate,
+    Chunk,
+    Feedback,
+    Grounding,
+    Part,
+    Tokens,
+    decode_answer,
+    decode_chunk,
+)
+from translation.sse import MAX_EVENT, SSEDecoder
+from translation.values import Usage
+
+REFUSALS = (
+    "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR", "IMAGE_SAFETY",
+    "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION",
+)  # fmt: skip
+REASONS: dict[str, Reason] = {"STOP": "stop", "MAX_TOKENS": "length", **dict.fromkeys(REFUSALS, "refusal")}
+# Everything else is no answer: MALFORMED_FUNCTION_CALL, UNEXPECTED_TOOL_CALL, OTHER, and what Google may add.
+PREFIXES = ("default_api:", "default_api.")  # how the model sometimes writes a function's name
+
+
+class GeminiDecoder:
+    def __init__(self, names: dict[str, str], content_type: str) -> None:
+        self._names = names
+        self._sse = None if "json" in content_type else SSEDecoder()
+        self._body: list[bytes] = []  # of an answer that is not SSE: read when it is whole
+        self._size = 0
+        self._pieces: list[Piece] = []
+        self._run = 0  # characters of text since the last piece
+        self._calls = 0
+        self._said = False  # something that a client sees, thinking aside
+        self._candidate = Candidate()  # the last word on why it finished
+        self._grounding: Grounding | None = None
+        self._usage: Tokens | None = None
+        self._feedback = Feedback()
+        self._model = ""
+        self._id = ""
+        self._notes: list[str] = []
+        self._done = False
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        if self._done:
+            return []
+        out: list[Event] = []
+        try:
+            if self._sse is None:
+                self._collect(chunk)
+            else:
+                for _, data in self._sse.feed(chunk):
+                    self._event(data, out)
+        except BridgeError as error:
+            self._fail(error, out)
+        except msgspec.DecodeError as error:
+            self._fail(UpstreamProtocolError(f"the upstream sent an event that is not Gemini's: {error}"), out)
+        return out
+
+    def close(self) -> list[Event]:
+        if self._done:
+            return []
+        out: list[Event] = []
+        try:
+            self._rest(out)
+            self._finish(out)
+        except BridgeError as error:
+            self._fail(error, out)
+        except msgspec.DecodeError:
+            self._fail(TruncatedStream("the upstream closed in the middle of its answer"), out)
+        return out
+
+    def _collect(self, chunk: bytes) -> None:
+        self._size += len(chunk)
+        if self._size > 4 * MAX_EVENT:
+            raise UpstreamProtocolError(f"the upstream sent an answer of more than {4 * MAX_EVENT} bytes")
+        self._body.append(chunk)
+
+    def _rest(self, out: list[Event]) -> None:
+        if self._sse is not None:
+            for _, data in self._sse.close():
+                self._event(data, out)
+            return
+        whole = decode_answer(b"".join(self._body))
+        for chunk in whole if isinstance(whole, list) else [whole]:
+            self._chunk(chunk, out)
+
+    def _fail(self, error: BridgeError, out: list[Event]) -> None:
+        self._done = True
+        out.append(Failed(error))
+
+    # ------------------------------------------------------------ chunks and parts
+
+    def _event(self, data: bytes, out: list[Event]) -> None:
+        if data != b"[DONE]":  # some gateways end Gemini's streams as they end others
+            self._chunk(decode_chunk(data), out)
+
+    def _chunk(self, chunk: Chunk, out: list[Event]) -> None:
+        if chunk.error is not None:
+            raise described(chunk.error)
+        for candidate in chunk.candidates:
+            if candidate.index:
+                continue  # the first only: others were not asked for
+            if candidate.content is not None:
+                for part in candidate.content.parts or ():
+                    self._part(part, out)
+            if candidate.finish_reason:
+                self._candidate = candidate
+            if candidate.grounding_metadata is not None:
+                self._grounding = candidate.grounding_metadata
+        if chunk.usage_metadata is not None:
+            self._usage = chunk.usage_metadata
+        if chunk.prompt_feedback is not None:
+            self._feedback = chunk.prompt_feedback
+        self._model = chunk.model_version or self._model
+        self._id = chunk.response_id or self._id
+
+    def _part(self, part: Part, out: list[Event]) -> None:
+        if part.function_call is not None:
+            self._call(part.function_call, part.thought_signature, out)
+        elif part.text is not None:
+            if part.thought:
+                self._thought(part.text, part.thought_signature, out)
+            else:
+                self._text(part.text, part.thought_signature, out)
+        elif part.inline_data is not None:
+            blob = part.inline_data
+            self._text(f"[{blob.mime_type}, {len(blob.data) * 3 // 4} bytes: cannot be shown here]", "", out)
+        else:
+            self._carry(part)
+
+    def _text(self, text: str, signature: str, out: list[Event]) -> None:
+        if text:
+            self._said = True
+            out.append(TextDelta(text))
+        if signature:
+            self._piece(Piece("text", length=len(text), signature=signature))
+        else:
+            self._run += len(text)
+
+    def _thought(self, text: str, signature: str, out: list[Event]) -> None:
+        if text:
+            out.append(ThinkingDelta(text))
+        if signature:
+            self._piece(Piece("thought", signature=signature, text=text))
+
+    def _call(self, call: Call, signature: str, out: list[Event]) -> None:
+        if not call.name:
+            raise UpstreamProtocolError("the upstream sent a function call without a name")
+        name = call.name
+        for prefix in PREFIXES:
+            name = name.removeprefix(prefix)
+        arguments = self._arguments(call.args)
+        out.append(ToolStarted(self._calls, self._names.get(name, name), call.id, name))
+        out.append(ToolArguments(self._calls, arguments))
+        out.append(ToolEnded(self._calls, arguments, write(State(signature=signature))))
+        self._piece(Piece("call", signature=signature))
+        self._calls += 1
+        self._said = True
+
+    def _arguments(self, raw: Raw) -> str:
+        text = msgspec.json.format(bytes(raw) or b"{}", indent=-1).decode()
+        if text == "null":
+            return "{}"
+        if is_object(text):
+            return text
+        mended, how = mend(text)
+        self._notes.append(how)
+        return mended
+
+    def _carry(self, part: Part) -> None:
+        """A part of Google's own tools: nothing for a client, but it has to go back as it came."""
+        fields = {
+            "toolCall": part.tool_call,
+            "toolResponse": part.tool_response,
+            "executableCode": part.executable_code,
+            "codeExecutionResult": part.code_execution_result,
+        }
+        carried: dict[str, object] = {name: value for name, value in fields.items() if bytes(value)}
+        if part.thought_signature:
+            carried["thoughtSignature"] = part.thought_signature
+        if carried:
+            self._piece(Piece("part", signature=part.thought_signature, part=Raw(msgspec.json.encode(carried))))
+
+    def _piece(self, piece: Piece) -> None:
+        if self._run:
+            self._pieces.append(Piece("text", length=self._run))
+            self._run = 0
+        self._pieces.append(piece)
+
+    # ------------------------------------------------------------ the end
+
+    def _finish(self, out: list[Event]) -> None:
+        reason, explanation = self._reason()
+        searched = self._searched(out)
+        if reason == "stop" and not self._said and not searched:
+            raise UpstreamProtocolError("the upstream finished without any content")
+        if self._run:
+            self._pieces.append(Piece("text", length=self._run))
+        self._done = True
+        out.append(
+            Finished(
+                reason,
+                _usage(self._usage, searched),
+                explanation=explanation,
+                state=write(State(tuple(self._pieces))),
+                model=self._model,
+                notes=tuple(self._notes),
+            )
+        )
+
+    def _reason(self) -> tuple[Reason, str]:
+        found, blocked = self._candidate.finish_reason, self._feedback
+        said = f"{found}: {self._candidate.finish_message or ''}".rstrip(": ")
+        if found in REASONS:
+            reason = REASONS[found]
+            return reason, said if reason == "refusal" else ""
+        if found:
+            raise UpstreamProtocolError(f"the upstream gave up on its answer with {said}")
+        if blocked.block_reason:
+            return "refusal", f"the prompt was blocked, {blocked.block_reason}: {blocked.block_reason_message}".rstrip(
+                ": "
+            )
+        if self._sse is None:
+            raise UpstreamProtocolError("the upstream's answer holds no finished candidate")
+        raise TruncatedStream("the upstream closed before a finishReason")
+
+    def _searched(self, out: list[Event]) -> int:
+        """Google's searches, which it tells about at the end, as the API's own blocks."""
+        grounding = self._grounding
+        if grounding is None or not grounding.web_search_queries:
+            return 0
+        id_ = "srvtoolu_" + sha256(self._id.encode()).hexdigest()[:24]
+        query = "; ".join(grounding.web_search_queries)
+        pages = [source.web for source in grounding.grounding_chunks if source.web is not None]
+        found = [
+            {
+                "type": "web_search_result",
+                "url": page.uri,
+                "title": page.title,
+                "encrypted_content": "",
+                "page_age": None,
+            }
+            for page in pages
+        ]
+        use = {"type": "server_tool_use", "id": id_, "name": "web_search", "input": {"query": query}}
+        out.append(WholeBlock(msgspec.json.encode(use)))
+        result = {"type": "web_search_tool_result", "tool_use_id": id_, "content": found}
+        out.append(WholeBlock(msgspec.json.encode(result)))
+        return len(grounding.web_search_queries)
+
+
+def _usage(told: Tokens | None, searches: int) -> Usage | None:
+    if told is None:
+        return None
+    return Usage(
+        input_tokens=max(told.prompt_token_count - told.cached_content_token_count, 0)
+        + told.tool_use_prompt_token_count,
+        output_tokens=told.candidates_token_count + told.thoughts_token_count,
+        cache_read=told.cached_content_token_count,
+        thinking_tokens=told.thoughts_token_count,
+        searches=searches,
+    )

@@ -1,0 +1,81 @@
+"""Gemini's answers as they are on the wire: what of them the bridge reads."""
+
+import msgspec
+from msgspec import Raw, Struct
+
+from translation.providers.gemini_errors import Error
+
+
+class Call(Struct):
+    name: str = ""
+    args: Raw = Raw(b"")
+    id: str = ""
+
+
+class Blob(Struct, rename="camel"):
+    mime_type: str = ""
+    data: str = ""
+
+
+class Part(Struct, rename="camel"):
+    text: str | None = None
+    thought: bool = False
+    thought_signature: str = ""
+    function_call: Call | None = None
+    inline_data: Blob | None = None
+    tool_call: Raw = Raw(b"")
+    tool_response: Raw = Raw(b"")
+    executable_code: Raw = Raw(b"")
+    code_execution_result: Raw = Raw(b"")
+
+
+class Content(Struct):
+    parts: list[Part] | None = None
+
+
+class Web(Struct):
+    uri: str = ""
+    title: str = ""
+
+
+class Source(Struct):
+    web: Web | None = None
+
+
+class Grounding(Struct, rename="camel"):
+    web_search_queries: list[str] = []
+    grounding_chunks: list[Source] = []
+
+
+class Candidate(Struct, rename="camel"):
+    content: Content | None = None
+    finish_reason: str | None = None
+    finish_message: str | None = None
+    index: int = 0
+    grounding_metadata: Grounding | None = None
+
+
+class Tokens(Struct, rename="camel"):
+    prompt_token_count: int = 0
+    cached_content_token_count: int = 0
+    candidates_token_count: int = 0
+    thoughts_token_count: int = 0
+    tool_use_prompt_token_count: int = 0
+
+
+class Feedback(Struct, rename="camel"):
+    block_reason: str = ""
+    block_reason_message: str = ""
+
+
+class Chunk(Struct, rename="camel"):
+    candidates: list[Candidate] = []
+    usage_metadata: Tokens | None = None
+    prompt_feedback: Feedback | None = None
+    model_version: str = ""
+    response_id: str = ""
+    error: Error | None = None
+
+
+decode_chunk = msgspec.json.Decoder(Chunk).decode
+decode_answer = msgspec.json.Decoder(Chunk | list[Chunk]).decode
