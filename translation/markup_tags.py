@@ -98,17 +98,19 @@ MARKER = rf"\]~b\](?:(?:{'|'.join(ROLES)})(?!\w))?\n?|\]~!b\[|\[e~\["
 
 
 def _prefixes(literal: str, rest: str = "") -> str:
-    """A pattern for each beginning of the literal and, after the whole of it, the rest: `a(?:b(?:c(?:rest)?)?)?`."""
+    """A pattern for each beginning of the literal, and for the whole of it with the rest: `a(?:b(?:c(?:rest)?)?)?`."""
     pattern = f"(?:{rest})?" if rest else ""
     for character in reversed(literal[1:]):
         pattern = f"(?:{re.escape(character)}{pattern})?"
     return re.escape(literal[0]) + pattern
 
 
-def _growing(alternatives: Iterable[str]) -> re.Pattern[str]:
-    roles = "|".join(_prefixes(role) for role in ROLES)
-    common = (_prefixes("]~b]", roles), _prefixes("]~!b["), _prefixes("[e~["))
-    return re.compile(rf"(?:{'|'.join((*alternatives, *common))})\Z")
+def _growing(closed: Iterable[str], open_ended: Iterable[str]) -> re.Pattern[str]:
+    """`closed`: tags that are complete with their last character."""
+    markers = ("]~!b[", "[e~[")
+    beginnings = [_prefixes(tag[:-1]) for tag in (*closed, *markers)]
+    role = _prefixes("]~b]", "|".join(map(_prefixes, ROLES)))
+    return re.compile(rf"(?:{'|'.join((*beginnings, role, *open_ended))})\Z")
 
 
 NAMED = _prefixes("name", rf"\s{{0,8}}(?:=(?:{ATTRIBUTE})?)?")
@@ -121,17 +123,13 @@ M2 = Grammar(
         rf"|(?P<marker>{MARKER})"
     ),
     partial=_growing(
-        (
-            *map(_prefixes, ("<think>", "</think>", "<minimax:tool_call>", "</minimax:tool_call>")),
-            *map(_prefixes, ("</invoke>", "</parameter>")),
-            *(_prefixes(tag, rf"\s{{1,8}}(?:{NAMED})?") for tag in ("<invoke", "<parameter")),
-        )
+        ("<think>", "</think>", "<minimax:tool_call>", "</minimax:tool_call>", "</invoke>", "</parameter>"),
+        (_prefixes(tag, rf"\s{{1,8}}(?:{NAMED})?") for tag in ("<invoke", "<parameter")),
     ),
     namespaced=False,
 )
 
 _NS = re.escape(NAMESPACE) + r"\s{0,8}"
-_THINKS = ("<mm:think>", "</mm:think>", "<think>", "</think>")
 
 M3 = Grammar(
     tag=re.compile(
@@ -142,10 +140,8 @@ M3 = Grammar(
         rf"|(?P<marker>{re.escape(NAMESPACE)}|{MARKER})"
     ),
     partial=_growing(
-        (
-            *map(_prefixes, (*_THINKS, "<tool_call>", "</tool_call>")),
-            _prefixes(NAMESPACE, rf"\s{{0,8}}(?:<(?:{ATTRIBUTE})?)?"),
-        )
+        ("<mm:think>", "</mm:think>", "<think>", "</think>", "<tool_call>", "</tool_call>"),
+        (_prefixes(NAMESPACE, rf"\s{{0,8}}(?:<(?:{ATTRIBUTE})?)?"),),
     ),
     namespaced=True,
 )
