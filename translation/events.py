@@ -80,7 +80,9 @@ class Failed(Struct, frozen=True):
     error: BridgeError
 
 
-Event = TextDelta | ThinkingDelta | ToolStarted | ToolArguments | ToolEnded | ToolDropped | WholeBlock | Finished | Failed
+Event = (
+    TextDelta | ThinkingDelta | ToolStarted | ToolArguments | ToolEnded | ToolDropped | WholeBlock | Finished | Failed
+)
 
 
 # ---------------------------------------------------------------- to the client

@@ -47,10 +47,11 @@ def summary(block: ServerToolUse | ServerToolResult | Other) -> str:
 
 def join(blocks: tuple[Block, ...]) -> str:
     """The text of blocks inside another block."""
-    return "\n".join(text for text in map(_inner, blocks) if text)
+    return "\n".join(text for text in map(words, blocks) if text)
 
 
-def _inner(block: Block) -> str:
+def words(block: Block) -> str:
+    """Any block; "" for one that has no words, such as an image."""
     match block:
         case Text(text=text):
             return text

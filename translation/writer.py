@@ -65,7 +65,12 @@ class BlockWriter:
     """
 
     def __init__(
-        self, *, signature: str, eager: frozenset[str] = frozenset(), omit_thinking: bool = False, starts_early: bool = True
+        self,
+        *,
+        signature: str,
+        eager: frozenset[str] = frozenset(),
+        omit_thinking: bool = False,
+        starts_early: bool = True,
     ) -> None:
         self._signature = signature
         self._eager = eager

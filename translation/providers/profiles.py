@@ -17,6 +17,9 @@ OPENAI_EFFORTS = (
     ("gpt-5-codex*", ("low", "medium", "high")),
     ("gpt-5*", ("minimal", "low", "medium", "high")),
 )
+OPENAI_REASONING = ("o[0-9]*", "gpt-5*")
+# `Function tools with reasoning_effort are not supported for gpt-5.6 in /v1/chat/completions`: only effort `none` is.
+OPENAI_TOOLS_WITHOUT_REASONING = ("gpt-5.[4-9]*", "gpt-[6-9]*")
 # Most Grok models reason without a dial and answer 400 to one.
 XAI_EFFORTS = (
     ("grok-3-mini*", ("low", "high")),
@@ -43,7 +46,14 @@ class Profile(Struct, frozen=True, kw_only=True):
     effort_field: Literal["", "reasoning_effort", "reasoning.effort", "thinking.type", "chat_template"] = ""
     reasoning_field: str = ""  # where reasoning comes back and has to be replayed: `reasoning_content`
     replay_reasoning: Literal["never", "tool_turns", "always"] = "never"
+    reasoning_placeholder: str = ""  # stands for reasoning that is lost, where a tool turn without any is refused
     drop_params: tuple[str, ...] = ()  # request parameters that this provider refuses
+    rename_params: tuple[tuple[str, str], ...] = ()  # (our name, the name that this provider wants)
+    fixed_sampling: tuple[str, ...] = ()  # models that refuse temperature and top_p
+    top_k: bool = False  # takes top_k
+    stop_limit: int = 4  # stop sequences, 0 = any number
+    prefill_field: str = ""  # marks a last assistant message that the model shall continue
+    cache_key: bool = False  # takes prompt_cache_key
     system_role: Literal["system", "developer"] = "system"
     mid_system: bool = False  # takes system messages in the middle of a conversation
     stream_usage: bool = True  # takes stream_options.include_usage
@@ -57,8 +67,13 @@ class Profile(Struct, frozen=True, kw_only=True):
     rich_results: bool = False  # takes images and files inside tool results
     parallel_control: bool = True  # takes parallel_tool_calls
     strict_tools: bool = True
+    letter_first: bool = False  # tool names begin with a letter or underscore
+    tool_choices: tuple[Literal["auto", "none", "required", "tool"], ...] = ("auto", "none", "required", "tool")
+    forced_while_thinking: bool = True  # takes a forced tool choice while the model thinks
+    tools_without_reasoning: tuple[str, ...] = ()  # models that take tools only at effort `none`
     # content
     images: bool = True
+    image_urls: bool = True  # fetches images itself; False: base64 only
     documents: Literal["native", "text"] = "text"  # PDFs as files, or refused where there is no text in them
     structured: Literal["json_schema", "json_object", "none"] = "json_schema"
     web_search: Literal["", "native"] = ""
@@ -77,9 +92,12 @@ PROFILES: dict[str, Profile] = {
             title="OpenAI Chat Completions",
             base_url="https://api.openai.com/v1",
             families=("gpt-*", "o[0-9]*"),
-            reasoning_models=("o[0-9]*", "gpt-5*"),
+            reasoning_models=OPENAI_REASONING,
+            fixed_sampling=OPENAI_REASONING,
+            tools_without_reasoning=OPENAI_TOOLS_WITHOUT_REASONING,
             efforts=OPENAI_EFFORTS,
             effort_field="reasoning_effort",
+            cache_key=True,
             documents="native",
         ),
         Profile(
@@ -162,6 +180,13 @@ PROFILES: dict[str, Profile] = {
             families=("deepseek-*",),
             reasoning_field="reasoning_content",
             replay_reasoning="tool_turns",
+            reasoning_placeholder=" ",
+            effort_field="thinking.type",
+            efforts=(("*", ("low", "high", "max")),),
+            forced_while_thinking=False,
+            strict_tools=False,
+            parallel_control=False,
+            stop_limit=16,
             images=False,
             structured="json_object",
         ),
@@ -171,8 +196,21 @@ PROFILES: dict[str, Profile] = {
             title="Moonshot Kimi",
             base_url="https://api.moonshot.ai/v1",
             families=("kimi-*",),
+            max_tokens_field="max_completion_tokens",
+            fixed_sampling=("kimi-*",),
             reasoning_field="reasoning_content",
             replay_reasoning="tool_turns",
+            reasoning_placeholder=" ",
+            effort_field="thinking.type",
+            efforts=(("kimi-k3*", ("low", "high", "max")), ("*", ())),
+            forced_while_thinking=False,
+            strict_tools=False,
+            letter_first=True,
+            parallel_control=False,
+            stop_limit=5,
+            prefill_field="partial",
+            image_urls=False,
+            structured="json_object",
         ),
         Profile(
             provider="zai",
@@ -182,14 +220,26 @@ PROFILES: dict[str, Profile] = {
             families=("glm-*",),
             reasoning_field="reasoning_content",
             replay_reasoning="tool_turns",
+            effort_field="thinking.type",
+            efforts=(("*", ()),),
+            drop_params=("user",),  # `user_id` there, with a length of its own
+            tool_choices=("auto",),
+            strict_tools=False,
+            parallel_control=False,
+            stop_limit=1,
+            stream_usage=False,  # the last chunk tells it unasked
+            structured="json_object",
         ),
         Profile(
             provider="mistral",
             dialect="openai_chat",
             title="Mistral",
             base_url="https://api.mistral.ai/v1",
+            drop_params=("user",),  # extra inputs are refused with 422
             id_length=9,
-            stream_usage=False,
+            stop_limit=0,
+            prefill_field="prefix",
+            stream_usage=False,  # the last chunk tells it unasked
         ),
         Profile(
             provider="ollama",
@@ -197,6 +247,13 @@ PROFILES: dict[str, Profile] = {
             title="Ollama",
             base_url="http://127.0.0.1:11434/v1",
             reasoning_field="reasoning",
+            replay_reasoning="tool_turns",
+            effort_field="reasoning_effort",
+            efforts=(("*", ("none", "low", "medium", "high")),),
+            tool_choices=("auto",),
+            parallel_control=False,
+            stop_limit=0,
+            image_urls=False,
         ),
         Profile(
             provider="openrouter",
@@ -204,13 +261,20 @@ PROFILES: dict[str, Profile] = {
             title="OpenRouter",
             base_url="https://openrouter.ai/api/v1",
             reasoning_field="reasoning",
+            replay_reasoning="tool_turns",
+            effort_field="reasoning.effort",
+            efforts=(("*", ("minimal", "low", "medium", "high", "xhigh")),),
+            top_k=True,
+            documents="native",
         ),
         Profile(
             provider="azure",
             dialect="openai_chat",
             title="Azure OpenAI",
             auth="api-key",
-            reasoning_models=("o[0-9]*", "gpt-5*"),
+            reasoning_models=OPENAI_REASONING,
+            fixed_sampling=OPENAI_REASONING,
+            tools_without_reasoning=OPENAI_TOOLS_WITHOUT_REASONING,
             efforts=OPENAI_EFFORTS,
             effort_field="reasoning_effort",
         ),
@@ -220,6 +284,9 @@ PROFILES: dict[str, Profile] = {
             title="vLLM and other OpenAI-compatible servers",
             reasoning_field="reasoning_content",
             replay_reasoning="tool_turns",
+            effort_field="chat_template",
+            top_k=True,
+            stop_limit=0,
         ),
         Profile(
             provider="demo",

@@ -1,0 +1,201 @@
+"""OpenAI Chat Completions and the family that speaks it: requests, and the adapter that the bridge calls.
+
+What providers differ in is data in `profiles`. `messages` is last in the body and all before it is stable, so that a
+request is a byte prefix of the next one when the client only appended.
+"""
+
+from fnmatch import fnmatchcase
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from translation import plain
+from translation.adapter import Decoder, Target, UpstreamRequest
+from translation.effort import effort, is_reasoning, scale, wanted
+from translation.errors import BridgeError
+from translation.names import ToolNames
+from translation.providers.openai_chat_messages import History
+from translation.providers.openai_chat_stream import ChatDecoder
+from translation.providers.openai_chat_tools import Offer, offer
+from translation.refusals import refusal
+from translation.values import Note, Request
+
+Json = dict[str, Any]  # chat JSON, encoded at the end of `build`
+
+ADVICE = "Answer with one JSON object that matches this JSON Schema, and nothing else:\n"
+
+
+class OpenAIChat:
+    """The adapter of the chat dialect."""
+
+    def build(self, request: Request, target: Target) -> UpstreamRequest:
+        profile = target.profile
+        names = ToolNames((tool.name for tool in request.tools), profile.name_limit, letter_first=profile.letter_first)
+        offered = offer(request, target, names)
+        notes: list[Note] = [*offered.notes]
+        body: Json = {"model": target.model, "stream": request.stream}
+        if request.stream and profile.stream_usage:
+            body["stream_options"] = {"include_usage": True}
+        body |= _limits(request, target, notes)
+        body |= _sampling(request, target, notes)
+        body |= _caller(request, target)
+        body |= _thinking(request, target, offered, notes)
+        system = "\n\n".join(block.text for block in request.system if block.text)
+        body |= _structure(request, target, notes)
+        if request.output_schema and profile.structured != "json_schema":
+            system = f"{system}\n\n{ADVICE}{request.output_schema.decode()}".strip()
+        body |= offered.parameters
+        body = _remedied(body, target, notes)
+        history = History(request, target, names)
+        body["messages"] = history.messages(system)
+        return UpstreamRequest(
+            path="/chat/completions",
+            body=msgspec.json.encode(body),
+            stream=request.stream,
+            names=names.changed,
+            notes=(*notes, *history.notes),
+        )
+
+    def decoder(self, request: Request, target: Target, sent: UpstreamRequest, content_type: str) -> Decoder:
+        """Stream or whole JSON is seen from the bytes: servers send either under any content type."""
+        return ChatDecoder(request, target, sent)
+
+    def failure(self, target: Target, status: int, headers: dict[str, str], body: bytes) -> BridgeError:
+        return refusal(status, headers, body)
+
+
+def _limits(request: Request, target: Target, notes: list[Note]) -> Json:
+    profile = target.profile
+    field = "max_completion_tokens" if is_reasoning(profile, target.model) else profile.max_tokens_field
+    out: Json = {field: max(request.max_tokens, 1)}  # 0 is a cache warm-up, which no one else knows
+    stops = request.stop_sequences
+    if profile.stop_limit and len(stops) > profile.stop_limit:
+        notes.append(_degraded("stop-sequences", f"{target.upstream} takes {profile.stop_limit} of {len(stops)}"))
+        stops = stops[: profile.stop_limit]
+    if stops:
+        out["stop"] = list(stops)
+    return out
+
+
+def _sampling(request: Request, target: Target, notes: list[Note]) -> Json:
+    given = {"temperature": request.temperature, "top_p": request.top_p, "top_k": request.top_k}
+    out = {name: value for name, value in given.items() if value is not None}
+    refused: set[str] = set() if target.profile.top_k else {"top_k"}
+    if _matches(target.model, target.profile.fixed_sampling):
+        refused |= {"temperature", "top_p"}
+    for name in sorted(refused & out.keys()):
+        notes.append(_degraded("sampling", f"{target.model} takes no {name}"))
+        del out[name]
+    return out
+
+
+def _caller(request: Request, target: Target) -> Json:
+    out: Json = {}
+    if request.user_id:
+        out["user"] = request.user_id if len(request.user_id) <= 64 else _digest(request.user_id)
+    if target.profile.cache_key and request.messages:
+        # What stays the same in every turn of a conversation, and differs between conversations.
+        opening = plain.join(request.messages[0].blocks)
+        out["prompt_cache_key"] = _digest(
+            "\n".join([request.user_id, *(block.text for block in request.system), opening])
+        )
+    return out
+
+
+def _thinking(request: Request, target: Target, offered: Offer, notes: list[Note]) -> Json:
+    wish = wanted(request)
+    profile = target.profile
+    if "tools" in offered.parameters and _matches(target.model, profile.tools_without_reasoning):
+        if wish != "none":
+            notes.append(_degraded("effort-limited", f"{target.model} takes tools without reasoning only, in this API"))
+        return {"reasoning_effort": "none"}
+    match profile.effort_field:
+        case "thinking.type":
+            return _switch(request, target, offered, notes)
+        case "chat_template":
+            on = wish != "none"
+            return {"chat_template_kwargs": {"enable_thinking": on, "thinking": on}} if wish else {}
+        case "reasoning.effort" if wish == "none":
+            return {"reasoning": {"enabled": False}}
+    level, limited = effort(request, profile, target.model)
+    notes += limited
+    if not level:
+        return {}
+    return (
+        {"reasoning": {"effort": level}} if profile.effort_field == "reasoning.effort" else {"reasoning_effort": level}
+    )
+
+
+def _switch(request: Request, target: Target, offered: Offer, notes: list[Note]) -> Json:
+    """`thinking: {type}` beside an effort, which is refused when thinking is off."""
+    wish = wanted(request)
+    if offered.forced and not target.profile.forced_while_thinking:
+        if wish != "none":
+            notes.append(_degraded("effort-limited", f"{target.model} cannot think when it has to call a tool"))
+        return {"thinking": {"type": "disabled"}}
+    if not wish:
+        return {}
+    if wish == "none":
+        return {"thinking": {"type": "disabled"}}
+    out: Json = {"thinking": {"type": "enabled"}}
+    if scale(target.profile, target.model):
+        level, limited = effort(request, target.profile, target.model)
+        notes += limited
+        out["reasoning_effort"] = level
+    return out
+
+
+def _structure(request: Request, target: Target, notes: list[Note]) -> Json:
+    if not request.output_schema:
+        return {}
+    if target.profile.structured == "json_schema":
+        schema = {
+            "name": "answer",
+            "schema": msgspec.Raw(request.output_schema),
+            "strict": _closed(request.output_schema),
+        }
+        return {"response_format": {"type": "json_schema", "json_schema": schema}}
+    notes.append(_degraded("structured-output", f"{target.upstream} takes no schema; the system prompt asks for it"))
+    return {"response_format": {"type": "json_object"}} if target.profile.structured == "json_object" else {}
+
+
+def _closed(schema: bytes) -> bool:
+    """Whether OpenAI's strict mode takes it: every object closed, every property required."""
+    return _all_closed(msgspec.json.decode(schema))
+
+
+def _all_closed(node: object) -> bool:
+    if isinstance(node, list):
+        return all(map(_all_closed, node))
+    if not isinstance(node, dict):
+        return True
+    if isinstance(node.get("properties"), dict):
+        required = node.get("required")
+        if node.get("additionalProperties") is not False or set(required or ()) != set(node["properties"]):
+            return False
+    return all(map(_all_closed, node.values()))
+
+
+def _remedied(body: Json, target: Target, notes: list[Note]) -> Json:
+    """What this upstream is known to refuse: renamed or left out."""
+    renames = dict(target.profile.rename_params)
+    out: Json = {}
+    for name, value in body.items():
+        if name in target.profile.drop_params:
+            notes.append(_degraded("parameter-dropped", f"{target.upstream} takes no {name}"))
+        else:
+            out[renames.get(name, name)] = value
+    return out
+
+
+def _matches(model: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(model.lower(), pattern) for pattern in patterns)
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _degraded(rule: str, what: str) -> Note:
+    return Note("degradation", rule, what)

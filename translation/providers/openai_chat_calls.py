@@ -1,0 +1,99 @@
+"""The tool calls of one chat answer: told apart, started once their name is known, ended when the answer is."""
+
+from translation.arguments import Arguments
+from translation.errors import UpstreamProtocolError
+from translation.events import Event, Reason, ToolArguments, ToolDropped, ToolEnded, ToolStarted
+from translation.providers.openai_chat_wire import Call, Function, arguments_of
+
+WHOLE = ("stop", "tool_use")  # reasons after which every call is meant to be complete
+
+
+class _Call:
+    """A tool call on its way in."""
+
+    __slots__ = ("arguments", "id", "name", "number", "pending", "started", "touched")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.id = ""
+        self.name = ""
+        self.arguments = Arguments()
+        self.pending = ""  # what may be shown once the call has started
+        self.started = False
+        self.touched = False  # some of its arguments came
+
+
+class Calls:
+    """`names` turns the upstream's names of tools into the client's."""
+
+    def __init__(self, names: dict[str, str]) -> None:
+        self._names = names
+        self._calls: list[_Call] = []
+        self._by_index: dict[int, _Call] = {}
+
+    def feed(self, given: Call, out: list[Event], *, whole: bool) -> None:
+        """A fragment of a call, or the `whole` of it."""
+        function = given.function or Function()
+        call = self._new(given.index) if whole else self._find(given, function.name or "")
+        call.id = call.id or given.id or ""
+        call.name = call.name or function.name or ""  # an empty or repeated name does not rename
+        fragment = arguments_of(function)
+        call.touched = call.touched or bool(fragment)
+        call.pending += call.arguments.feed(fragment)
+        if call.name and (call.id or call.touched):
+            self._start(call, out)
+
+    def close(self, reason: Reason, state: bytes, out: list[Event]) -> tuple[str, ...]:
+        """The answer is complete. Returns what had to be mended. Of several calls the first carries the state."""
+        notes: list[str] = []
+        for call in self._calls:
+            cut = reason not in WHOLE and self._cut(call)
+            if not call.name:
+                if cut:
+                    continue
+                raise UpstreamProtocolError("the upstream called a tool without naming it")
+            self._start(call, out)
+            if cut:
+                out.append(ToolDropped(call.number))
+                continue
+            arguments, mended = call.arguments.close()
+            if mended:
+                notes.append(f"{call.name}: {mended}")
+            out.append(ToolEnded(call.number, arguments, state))
+            state = b""
+        return tuple(notes)
+
+    def _cut(self, call: _Call) -> bool:
+        """Of the last call nothing may have come but its name; any other had its turn."""
+        return not call.arguments.complete or (call is self._calls[-1] and not call.touched)
+
+    def _find(self, given: Call, name: str) -> _Call:
+        last = self._calls[-1] if self._calls else None
+        if given.index is not None:
+            known = self._by_index.get(given.index)
+            # One index for all calls, each with its own id and name: some servers count that way.
+            if known is None or (name and given.id and known.id and given.id != known.id):
+                return self._new(given.index)
+            return known
+        if last is None:
+            return self._new(None)
+        if given.id and last.id:
+            same = next((call for call in self._calls if call.id == given.id), None)
+            return same if same is not None and name in ("", same.name) else self._new(None)
+        return self._new(None) if name and last.name else last
+
+    def _new(self, index: int | None) -> _Call:
+        call = _Call(len(self._calls))
+        self._calls.append(call)
+        if index is not None:
+            self._by_index[index] = call
+        return call
+
+    def _start(self, call: _Call, out: list[Event]) -> None:
+        if not call.started:
+            call.started = True
+            name = self._names.get(call.name, call.name)
+            out.append(ToolStarted(call.number, name, upstream_id=call.id, upstream_name=call.name))
+        if call.pending:
+            out.append(ToolArguments(call.number, call.pending))
+            call.pending = ""

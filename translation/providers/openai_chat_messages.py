@@ -1,0 +1,238 @@
+"""The history as chat messages: R4, R5 and R6.
+
+One assistant message holds text and calls. Results are `tool` messages in call order; a failed one begins with
+`Error: `. What else the user said follows as one `user` message: text, then what was lifted out of results, since a
+`tool` message takes text only.
+"""
+
+from typing import Any, assert_never
+
+import msgspec
+
+from translation import plain
+from translation.adapter import Target
+from translation.errors import InvalidRequest
+from translation.names import ToolNames
+from translation.toolcall_ids import CallIds
+from translation.values import (
+    Block,
+    Document,
+    Image,
+    Message,
+    Note,
+    Other,
+    RedactedThinking,
+    Request,
+    ServerToolResult,
+    ServerToolUse,
+    Text,
+    Thinking,
+    ToolResult,
+    ToolUse,
+)
+
+Json = dict[str, Any]  # chat JSON, built here and encoded in openai_chat
+
+NOTHING = msgspec.Raw(b"")
+NO_OUTPUT = "(no output)"
+NO_CONTENT = "(no content)"  # an assistant turn of which nothing may be sent: roles still alternate
+
+
+class State(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What this dialect keeps of an answer, to be given back: `Origin.state`."""
+
+    reasoning_content: str = ""
+    reasoning_details: msgspec.Raw = NOTHING  # OpenRouter's, signatures included
+
+
+class History:
+    """Builds the messages of one request. `notes` says what could not be told as it was."""
+
+    def __init__(self, request: Request, target: Target, names: ToolNames) -> None:
+        self._request = request
+        self._target = target
+        self._profile = target.profile
+        self._names = names
+        self._ids = CallIds(target)
+        self._called: dict[str, str] = {}  # tool_use_id -> name, for captions
+        self._lost = 0  # tool turns whose reasoning nobody has any more
+        self._degraded: dict[str, str] = {}  # rule -> what
+
+    def messages(self, system: str) -> list[Json]:
+        out: list[Json] = []
+        if system:
+            out.append({"role": self._profile.system_role, "content": system})
+        for index, message in enumerate(self._request.messages):
+            match message.role:
+                case "assistant":
+                    out.append(self._assistant(message))
+                case "user":
+                    out += self._user(message, f"messages.{index}.content")
+                case "system":
+                    out.append(self._system(message))
+                case _:
+                    assert_never(message.role)
+        if out and out[-1]["role"] == "assistant":
+            self._prefill(out[-1])
+        return out
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        notes = [Note("degradation", rule, what) for rule, what in self._degraded.items()]
+        if self._lost:
+            what = f"the reasoning of {self._lost} tool turns is lost; a placeholder stands for it"
+            notes.append(Note("substitution", "reasoning-substituted", what))
+        return tuple(notes)
+
+    def _prefill(self, last: Json) -> None:
+        if self._profile.prefill_field:
+            last[self._profile.prefill_field] = True
+        else:
+            self._degrade("prefill", "the last message is the assistant's; this upstream may begin anew after it")
+
+    def _degrade(self, rule: str, what: str) -> None:
+        self._degraded.setdefault(rule, what)
+
+    def _system(self, message: Message) -> Json:
+        text = plain.join(message.blocks) or NO_CONTENT
+        if self._profile.mid_system:
+            return {"role": self._profile.system_role, "content": text}
+        return {"role": "user", "content": f"<system-reminder>\n{text}\n</system-reminder>"}
+
+    # ------------------------------------------------------------ assistant
+
+    def _assistant(self, message: Message) -> Json:
+        texts: list[str] = []
+        calls: list[Json] = []
+        for block in message.blocks:
+            match block:
+                case Text(text=text):
+                    texts.append(text)
+                case ToolUse():
+                    calls.append(self._call(block))
+                case Thinking() | RedactedThinking():
+                    pass  # goes back by provenance only: `_reasoning`
+                case _:
+                    texts.append(self._worded(block))
+        content = "\n".join(text for text in texts if text)
+        out: Json = {"role": "assistant", "content": content or (None if calls else NO_CONTENT)}
+        out |= self._reasoning(message, calls=bool(calls))
+        if calls:
+            out["tool_calls"] = calls
+        return out
+
+    def _call(self, use: ToolUse) -> Json:
+        self._called[use.id] = use.name
+        function = {"name": self._names.upstream(use.name), "arguments": use.input.decode("utf-8", "replace") or "{}"}
+        return {"id": self._ids.call(use), "type": "function", "function": function}
+
+    def _reasoning(self, message: Message, *, calls: bool) -> Json:
+        replay = self._profile.replay_reasoning
+        if replay == "never" or (replay == "tool_turns" and not calls):
+            return {}
+        state = self._state(message)
+        if state.reasoning_details:
+            return {"reasoning_details": state.reasoning_details}
+        if state.reasoning_content:
+            return {self._profile.reasoning_field: state.reasoning_content}
+        thinks = self._request.thinking is None or self._request.thinking.kind != "disabled"
+        if not (calls and thinks and self._profile.reasoning_placeholder):
+            return {}
+        self._lost += 1
+        return {self._profile.reasoning_field: self._profile.reasoning_placeholder}
+
+    def _state(self, message: Message) -> State:
+        """What this upstream left with the message or its calls; its thinking as the client has it; never another's."""
+        origins = [
+            message.origin,
+            *(use.link.origin for use in message.blocks if isinstance(use, ToolUse) and use.link),
+        ]
+        own = [origin for origin in origins if origin is not None and origin.upstream == self._target.upstream]
+        for origin in own:
+            if origin.state:
+                return msgspec.json.decode(origin.state, type=State)
+        if not own:
+            return State()
+        return State("".join(block.text for block in message.blocks if isinstance(block, Thinking)))
+
+    # ------------------------------------------------------------ user
+
+    def _user(self, message: Message, path: str) -> list[Json]:
+        out: list[Json] = []
+        parts: list[Json] = []
+        lifted: list[Json] = []
+        for index, block in enumerate(message.blocks):
+            if isinstance(block, ToolResult):
+                out.append(self._result(block, lifted))
+            else:
+                parts += self._part(block, f"{path}.{index}")
+        parts += lifted
+        if all(part["type"] == "text" for part in parts):
+            text = "\n".join(part["text"] for part in parts)
+            return [*out, {"role": "user", "content": text}] if text or not out else out
+        return [*out, {"role": "user", "content": parts}]
+
+    def _result(self, result: ToolResult, lifted: list[Json]) -> Json:
+        id_ = self._ids.result(result.tool_use_id)
+        texts: list[str] = []
+        files: list[Json] = []
+        for block in result.blocks:
+            file = self._file(block)
+            if file:
+                files.append(file)
+            else:
+                texts.append(self._worded(block))
+        content = "\n".join(text for text in texts if text) or ("(see the file below)" if files else NO_OUTPUT)
+        if files:
+            name = self._called.get(result.tool_use_id, "a tool")
+            lifted.append(_text(f"[from the result of {name}, call {id_}]"))
+            lifted += files
+        return {"role": "tool", "tool_call_id": id_, "content": f"Error: {content}" if result.is_error else content}
+
+    def _part(self, block: Block, path: str) -> list[Json]:
+        file = self._file(block)
+        if file:
+            return [file]
+        if isinstance(block, Image | Document) and not _has_words(block):
+            raise InvalidRequest(f"{path}: {self._target.model} at {self._target.upstream} takes no {_kind(block)}")
+        text = self._worded(block)
+        return [_text(text)] if text else []
+
+    def _file(self, block: Block) -> Json | None:
+        """An image or a PDF as a part of its own, where the model takes it."""
+        match block:
+            case Image(kind="base64") if self._profile.images:
+                return _image(f"data:{block.media_type};base64,{block.data}")
+            case Image(kind="url") if self._profile.images and self._profile.image_urls:
+                return _image(block.data)
+            case Document(kind="base64") if self._profile.documents == "native":
+                data = f"data:{block.media_type or 'application/pdf'};base64,{block.data}"
+                return {"type": "file", "file": {"filename": block.title or "document.pdf", "file_data": data}}
+            case _:
+                return None
+
+    def _worded(self, block: Block) -> str:
+        if isinstance(block, Image | Document) and not _has_words(block):
+            what = _kind(block)
+            self._degrade("content-left-out", f"{self._target.model} takes no {what}; a line of text stands for it")
+            return f"[{what} left out: this model does not take it]"
+        if isinstance(block, ServerToolUse | ServerToolResult | Other):
+            self._degrade("block-summarised", f"a `{block.type}` block was summarised as text")
+        return plain.words(block)
+
+
+def _has_words(block: Image | Document) -> bool:
+    return isinstance(block, Document) and block.kind in ("text", "content")
+
+
+def _kind(block: Image | Document) -> str:
+    noun = "image" if isinstance(block, Image) else f"document of type {block.media_type or 'unknown'}"
+    return noun if block.kind == "base64" else f"{noun} by {block.kind}"
+
+
+def _text(text: str) -> Json:
+    return {"type": "text", "text": text}
+
+
+def _image(url: str) -> Json:
+    return {"type": "image_url", "image_url": {"url": url}}

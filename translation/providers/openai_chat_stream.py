@@ -1,0 +1,239 @@
+"""A chat answer as events: a stream of chunks, or one JSON object, whichever the upstream sent.
+
+Calls are told apart by index or, where servers leave that out or repeat it, by id and name. Their arguments are
+complete when the upstream says that it is finished, not before.
+"""
+
+import msgspec
+
+from translation.adapter import Target, UpstreamRequest
+from translation.errors import BridgeError, TruncatedStream, UpstreamFailed, UpstreamOverloaded, UpstreamProtocolError
+from translation.events import (
+    Event,
+    Failed,
+    Finished,
+    Reason,
+    TextDelta,
+    ThinkingDelta,
+)
+from translation.providers.openai_chat_calls import Calls
+from translation.providers.openai_chat_messages import NOTHING, State
+from translation.providers.openai_chat_wire import (
+    Call,
+    Choice,
+    Chunk,
+    Delta,
+    Part,
+    decode_chunk,
+    merged,
+    usage_of,
+)
+from translation.sse import MAX_EVENT, SSEDecoder
+from translation.values import Request, Usage
+
+REASONS: dict[str, Reason] = {
+    "stop": "stop",
+    "eos": "stop",  # text generation servers
+    "eos_token": "stop",
+    "stop_sequence": "stop",
+    "tool_calls": "tool_use",
+    "function_call": "tool_use",
+    "length": "length",
+    "max_tokens": "length",
+    "content_filter": "refusal",
+    "sensitive": "refusal",  # GLM
+    "model_length": "context_window",  # Mistral
+    "model_context_window_exceeded": "context_window",  # GLM
+}
+GAVE_UP: dict[str, type[BridgeError]] = {
+    "error": UpstreamFailed,
+    "abort": UpstreamFailed,  # vLLM
+    "network_error": UpstreamFailed,  # GLM
+    "insufficient_system_resource": UpstreamOverloaded,  # DeepSeek
+}
+
+
+class ChatDecoder:
+    """One answer. `Finished` comes once the upstream has told its reason and its usage, or when its stream ends."""
+
+    def __init__(self, request: Request, target: Target, sent: UpstreamRequest) -> None:
+        self._calls = Calls(dict(sent.names))
+        self._stops = request.stop_sequences
+        self._replays = target.profile.replay_reasoning != "never"
+        self._sse = SSEDecoder()
+        self._head: bytes | None = b""  # what came before it is clear whether this is a stream; None when it is clear
+        self._body: list[bytes] | None = None  # of an answer that is one JSON object
+        self._size = 0
+        self._reasoning: list[str] = []
+        self._details: list[msgspec.Raw] = []
+        self._refusal = ""
+        self._reason: Reason | None = None
+        self._sequence = ""
+        self._usage: Usage | None = None
+        self._model = ""
+        self._notes: tuple[str, ...] = ()
+        self._answered = False  # a choice was seen
+        self._over = False
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        out: list[Event] = []
+        if self._over:
+            return out
+        try:
+            if self._head is not None:
+                chunk = self._sniff(self._head + chunk)
+            if self._body is not None:
+                self._collect(chunk, self._body)
+            elif chunk:
+                self._frames(self._sse.feed(chunk), out)
+        except BridgeError as error:
+            self._fail(error, out)
+        return out
+
+    def close(self) -> list[Event]:
+        out: list[Event] = []
+        try:
+            if self._body is not None and not self._over:
+                data = b"".join(self._body)
+                self._chunk(decode_chunk(data), out)
+                self._end(out, done=True)
+            else:
+                self._frames(self._sse.close(), out)
+                self._end(out, done=False)
+        except BridgeError as error:
+            self._fail(error, out)
+        return out
+
+    # ------------------------------------------------------------ bytes
+
+    def _sniff(self, head: bytes) -> bytes:
+        """Servers send a stream, JSON or a gateway's page under any content type: the first character tells."""
+        first = head.lstrip()[:1]
+        if not first:
+            self._head = head
+            return b""
+        self._head = None
+        if first == b"<":
+            raise UpstreamFailed("the upstream answered with an HTML page")
+        if first in (b"{", b"["):
+            self._body = []
+        return head
+
+    def _collect(self, chunk: bytes, body: list[bytes]) -> None:
+        self._size += len(chunk)
+        if self._size > MAX_EVENT:
+            raise UpstreamProtocolError(f"the upstream sent an answer of more than {MAX_EVENT} bytes")
+        body.append(chunk)
+
+    def _frames(self, frames: list[tuple[str, bytes]], out: list[Event]) -> None:
+        for _, data in frames:
+            if self._over:
+                return
+            if data == b"[DONE]":
+                self._end(out, done=True)
+            elif data:
+                self._chunk(decode_chunk(data), out)
+
+    # ------------------------------------------------------------ chunks
+
+    def _chunk(self, chunk: Chunk, out: list[Event]) -> None:
+        counts = chunk.usage
+        if chunk.choices:
+            choice = chunk.choices[0]
+            counts = counts or choice.usage
+            self._answered = True
+            if self._reason is None:  # what follows a finish reason is an echo
+                delta = choice.delta or choice.message
+                if delta is not None:
+                    self._delta(delta, out, whole=choice.delta is None)
+                if choice.finish_reason:
+                    self._finish(choice, out)
+        if chunk.model:
+            self._model = chunk.model
+        if counts is not None:
+            self._usage = usage_of(counts) or self._usage
+            if self._reason is not None:
+                self._end(out, done=True)
+
+    def _delta(self, delta: Delta, out: list[Event], *, whole: bool) -> None:
+        thought = delta.reasoning_content or delta.reasoning
+        if thought:
+            self._think(thought, out)
+        if delta.reasoning_details:
+            self._details += delta.reasoning_details
+        content = delta.content
+        if content:
+            if isinstance(content, str):
+                out.append(TextDelta(content))
+            else:
+                self._parts(content, out)
+        if delta.refusal:
+            self._refusal += delta.refusal
+        if delta.tool_calls:
+            for call in delta.tool_calls:
+                self._calls.feed(call, out, whole=whole)
+        if delta.function_call is not None:
+            self._calls.feed(Call(index=0, function=delta.function_call), out, whole=False)
+
+    def _think(self, text: str, out: list[Event]) -> None:
+        self._reasoning.append(text)
+        out.append(ThinkingDelta(text))
+
+    def _parts(self, parts: list[Part], out: list[Event]) -> None:
+        for part in parts:
+            if isinstance(part.thinking, list):
+                self._think("".join(inner.text or "" for inner in part.thinking), out)
+            elif part.thinking:
+                self._think(part.thinking, out)
+            if part.text:
+                out.append(TextDelta(part.text))
+            self._refusal += part.refusal or ""
+
+    # ------------------------------------------------------------ the end
+
+    def _finish(self, choice: Choice, out: list[Event]) -> None:
+        told = choice.finish_reason or ""
+        if told in GAVE_UP:
+            raise GAVE_UP[told](f"the upstream gave up: finish_reason {told!r} {bytes(choice.error).decode()}".rstrip())
+        if told not in REASONS:
+            raise UpstreamProtocolError(f"unknown finish_reason {told!r}")
+        self._conclude(REASONS[told], out)
+        if self._reason == "stop" and choice.stop_reason in self._stops:
+            self._reason, self._sequence = "stop_sequence", str(choice.stop_reason)
+
+    def _conclude(self, reason: Reason, out: list[Event]) -> None:
+        self._reason = "refusal" if self._refusal else reason
+        self._notes = self._calls.close(reason, self._state(), out)
+
+    def _end(self, out: list[Event], *, done: bool) -> None:
+        if self._over:
+            return
+        if self._reason is None:
+            if not done:
+                raise TruncatedStream("the upstream closed before a finish_reason")
+            if not self._answered:
+                raise UpstreamProtocolError("the upstream's answer holds no choices")
+            self._conclude("stop", out)
+        self._over = True
+        out.append(
+            Finished(
+                self._reason or "stop",
+                self._usage,
+                self._sequence,
+                self._refusal,
+                self._state(),
+                self._model,
+                self._notes,
+            )
+        )
+
+    def _state(self) -> bytes:
+        if not self._replays or not (self._reasoning or self._details):
+            return b""
+        details = merged(self._details) if self._details else NOTHING
+        return msgspec.json.encode(State("".join(self._reasoning), details))
+
+    def _fail(self, error: BridgeError, out: list[Event]) -> None:
+        if not self._over:
+            self._over = True
+            out.append(Failed(error))

@@ -1,0 +1,96 @@
+"""Tool definitions and the tool choice as chat parameters."""
+
+from typing import Any
+
+import msgspec
+
+from translation.adapter import Target
+from translation.errors import InvalidRequest
+from translation.names import ToolNames
+from translation.typed_tools import definition, kind
+from translation.values import Note, Request, Tool, ToolChoice
+
+Json = dict[str, Any]  # chat JSON, built here and encoded in openai_chat
+
+EMPTY_SCHEMA = msgspec.Raw(b'{"type":"object","properties":{}}')
+
+
+class Offer(msgspec.Struct, frozen=True):
+    """What the model is offered: `parameters` are members of the body."""
+
+    parameters: Json
+    forced: bool = False  # the model has to call a tool
+    notes: tuple[Note, ...] = ()
+
+
+def offer(request: Request, target: Target, names: ToolNames) -> Offer:
+    tools = [tool for tool in request.tools if kind(tool) != "server"]
+    notes = [_left_out(tool, target) for tool in request.tools if kind(tool) == "server"]
+    choice = request.tool_choice or ToolChoice()
+    if not tools:
+        if choice.kind in ("any", "tool") and request.tools:
+            raise InvalidRequest(f"tool_choice: {target.upstream} has none of the server tools that it could choose")
+        return Offer({}, notes=tuple(notes))
+    if choice.kind == "tool" and choice.name not in {tool.name for tool in tools}:
+        raise InvalidRequest(
+            f"tool_choice.name: {choice.name!r} is not among the tools that {target.upstream} can call"
+        )
+    chosen, changed = _chosen(choice, target, names)
+    notes += changed
+    if chosen == "none" and "none" not in target.profile.tool_choices:
+        notes.append(_degraded("tool-choice", "a tool choice of none is not known there; the tools were left out"))
+        return Offer({}, notes=tuple(notes))
+    parameters: Json = {"tools": [_tool(tool, target, names) for tool in tools]}
+    if request.tool_choice is not None:
+        parameters["tool_choice"] = chosen
+    if not choice.parallel:
+        if target.profile.parallel_control:
+            parameters["parallel_tool_calls"] = False
+        else:
+            notes.append(_degraded("parallel-tool-use", "this upstream cannot be told to make one call at a time"))
+    return Offer(parameters, chosen not in ("auto", "none"), tuple(notes))
+
+
+def _chosen(choice: ToolChoice, target: Target, names: ToolNames) -> tuple[str | Json, list[Note]]:
+    known = target.profile.tool_choices
+    match choice.kind:
+        case "tool" if "tool" in known:
+            return {"type": "function", "function": {"name": names.upstream(choice.name)}}, []
+        case "any" if "required" in known:
+            return "required", []
+        case "any" | "tool":
+            return "auto", [_degraded("tool-choice", f"{target.upstream} cannot be made to call a tool; it may choose")]
+        case "auto" | "none":
+            return choice.kind, []
+
+
+def _tool(tool: Tool, target: Target, names: ToolNames) -> Json:
+    found = definition(tool)
+    function: Json = {"name": names.upstream(tool.name)}
+    if found.description:
+        function["description"] = found.description
+    function["parameters"] = object_schema(found.schema)
+    if tool.strict and target.profile.strict_tools:
+        function["strict"] = True
+    return {"type": "function", "function": function}
+
+
+def object_schema(schema: bytes) -> msgspec.Raw:
+    """The schema as the client wrote it, but an object with properties: some upstreams refuse anything less."""
+    try:
+        members = msgspec.json.decode(schema, type=dict[str, msgspec.Raw])
+    except (msgspec.DecodeError, RecursionError):
+        return EMPTY_SCHEMA
+    if "properties" in members and bytes(members.get("type", b"")) == b'"object"':
+        return msgspec.Raw(schema)
+    members = {"type": msgspec.Raw(b'"object"'), "properties": msgspec.Raw(b"{}")} | members
+    members["type"] = msgspec.Raw(b'"object"')
+    return msgspec.Raw(msgspec.json.encode(members))
+
+
+def _left_out(tool: Tool, target: Target) -> Note:
+    return _degraded("server-tool", f"{tool.name} ({tool.type}) was left out: {target.upstream} has no such tool")
+
+
+def _degraded(rule: str, what: str) -> Note:
+    return Note("degradation", rule, what)

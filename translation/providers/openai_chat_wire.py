@@ -1,0 +1,133 @@
+"""What a chat answer looks like on the wire: only what is read from it, typed, so that decoding builds no dicts."""
+
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from translation.errors import UpstreamProtocolError
+from translation.refusals import in_band, read
+from translation.values import Usage
+
+NOTHING = Raw(b"")
+
+
+class Function(Struct, gc=False):
+    name: str | None = None
+    arguments: Raw = NOTHING  # a string, or the object itself
+
+
+class Call(Struct):
+    index: int | None = None
+    id: str | None = None
+    function: Function | None = None
+
+
+class Part(Struct):
+    """Content as parts: text, a refusal, or Mistral's thinking, which has parts of its own."""
+
+    text: str | None = None
+    refusal: str | None = None
+    thinking: "str | list[Part] | None" = None
+
+
+class Delta(Struct):
+    content: str | list[Part] | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    reasoning_details: list[Raw] | None = None
+    refusal: str | None = None
+    tool_calls: list[Call] | None = None
+    function_call: Function | None = None
+
+
+class PromptDetails(Struct):
+    cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+
+
+class CompletionDetails(Struct):
+    reasoning_tokens: int | None = None
+
+
+class Counts(Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    total_tokens: int | None = None
+    prompt_tokens_details: PromptDetails | None = None
+    completion_tokens_details: CompletionDetails | None = None
+    prompt_cache_hit_tokens: int | None = None  # DeepSeek
+    cached_tokens: int | None = None  # Kimi
+
+
+class Choice(Struct):
+    delta: Delta | None = None
+    message: Delta | None = None
+    finish_reason: str | None = None
+    stop_reason: str | int | None = None  # vLLM: the stop string, or a token
+    usage: Counts | None = None  # Kimi
+    error: Raw = NOTHING  # OpenRouter
+
+
+class Chunk(Struct):
+    choices: list[Choice] | None = None
+    usage: Counts | None = None
+    model: str | None = None
+    error: Raw = NOTHING
+
+
+_decode = msgspec.json.Decoder(Chunk).decode
+
+
+def decode_chunk(data: bytes) -> Chunk:
+    """One chunk, or the whole answer. An error that came in its place is raised."""
+    try:
+        chunk = _decode(data)
+    except (msgspec.DecodeError, RecursionError) as error:
+        complaint = read(data)
+        raise (in_band(complaint) if complaint else UpstreamProtocolError(f"not a chat answer: {error}")) from error
+    if chunk.choices is None or chunk.error:
+        complaint = read(data)
+        if complaint:
+            raise in_band(complaint)
+    return chunk
+
+
+def arguments_of(function: Function) -> str:
+    """Arguments come as a string, or (some servers) as the object itself."""
+    raw = bytes(function.arguments)
+    if raw.startswith(b'"'):
+        return msgspec.json.decode(raw, type=str)
+    return "" if raw == b"null" else raw.decode()
+
+
+def usage_of(counts: Counts) -> Usage | None:
+    """Anthropic's way of counting. All zero is a server that does not count."""
+    prompt, output = counts.prompt_tokens or 0, counts.completion_tokens or 0
+    if not prompt and not output:
+        return None
+    details = counts.prompt_tokens_details or PromptDetails()
+    cached = details.cached_tokens or counts.prompt_cache_hit_tokens or counts.cached_tokens or 0
+    cached = min(max(cached, 0), prompt)
+    written = min(max(details.cache_write_tokens or 0, 0), prompt - cached)
+    thinking = (counts.completion_tokens_details or CompletionDetails()).reasoning_tokens or 0
+    if thinking and counts.total_tokens == prompt + output + thinking:
+        output += thinking  # xAI counts them apart
+    return Usage(prompt - cached - written, output, cached, written, thinking)
+
+
+def merged(details: list[Raw]) -> Raw:
+    """OpenRouter's reasoning details, streamed in fragments: one per index, texts joined, the rest as last told."""
+    out: list[dict[str, Any]] = []
+    for raw in details:
+        detail = msgspec.json.decode(raw, type=dict[str, Any])
+        last = out[-1] if out else {}
+        if not last or any(last.get(key) != detail.get(key) for key in ("type", "index")):
+            out.append(detail)
+            continue
+        for key, value in detail.items():
+            if key in ("text", "summary", "data") and isinstance(last.get(key), str) and isinstance(value, str):
+                last[key] += value
+            elif value is not None:
+                last[key] = value
+    return Raw(msgspec.json.encode(out))

@@ -1,0 +1,148 @@
+"""What an upstream's error says, in any of the OpenAI family's shapes, as the error that the client sees.
+
+{"error": {"message", "type", "param", "code"}}      OpenAI and most others
+{"error": "text"}                                    Ollama, xAI (with "code" beside it)
+{"object": "error", "message", "type", "code"}       Mistral, older vLLM; "message" may be a list of details
+{"detail": [{"loc", "msg"}]} or {"detail": "text"}   FastAPI
+"""
+
+from typing import Any
+
+import msgspec
+
+from translation.errors import (
+    BridgeError,
+    UpstreamFailed,
+    UpstreamKeyRefused,
+    UpstreamModelMissing,
+    UpstreamOverloaded,
+    UpstreamRateLimited,
+    UpstreamRefused,
+    UpstreamTimeout,
+)
+from translation.overflow import overflow
+
+LONGEST = 2000  # characters of an upstream's message that are passed on
+
+
+class Complaint(msgspec.Struct, frozen=True):
+    message: str
+    type: str = ""
+    param: str = ""
+    code: str = ""
+
+    @property
+    def sentence(self) -> str:
+        parts = [self.message[:LONGEST]]
+        if self.param:
+            parts.append(f"(Param: {self.param})")
+        if self.type:
+            parts.append(f"(Type: {self.type})")
+        return " ".join(parts)
+
+
+def refusal(status: int, headers: dict[str, str], body: bytes) -> BridgeError:
+    """The error for an answer that is not 2xx. A body that is not JSON (a gateway's HTML page) is never shown."""
+    complaint = read(body) or Complaint(f"the upstream answered {status} without a readable error")
+    return fault(status, complaint, retry_after(headers))
+
+
+def in_band(complaint: Complaint) -> BridgeError:
+    """The error for one that came inside a 200: by its code, else by its type."""
+    status = int(complaint.code) if complaint.code.isdigit() else 0
+    if not 400 <= status <= 599:
+        word = f"{complaint.type} {complaint.code}".lower()
+        status = next((number for sign, number in SIGNS if sign in word), 500)
+    return fault(status, complaint, None)
+
+
+SIGNS = (  # in an error's type or code
+    ("rate_limit", 429),
+    ("insufficient_quota", 429),
+    ("overloaded", 529),
+    ("unavailable", 503),
+    ("timeout", 504),
+    ("authentication", 401),
+    ("permission", 403),
+    ("model_not_found", 404),
+    ("not_found", 404),
+    ("context_length", 400),
+    ("exceed_context", 400),
+    ("invalid_request", 400),
+    ("badrequest", 400),
+    ("bad_request", 400),
+)
+
+
+FAULTS: dict[int, type[BridgeError]] = {
+    401: UpstreamKeyRefused,
+    403: UpstreamKeyRefused,
+    404: UpstreamModelMissing,
+    402: UpstreamRateLimited,
+    408: UpstreamTimeout,
+    429: UpstreamRateLimited,
+    503: UpstreamOverloaded,
+    504: UpstreamTimeout,
+    529: UpstreamOverloaded,
+}
+PREFIXES = {401: "the bridge's upstream key was refused: ", 403: "the bridge's upstream key was refused: "}
+
+
+def fault(status: int, complaint: Complaint, wait: float | None) -> BridgeError:
+    if status in (400, 413, 422, 500):
+        too_long = overflow(complaint.message, complaint.code) or overflow(complaint.message, complaint.type)
+        if too_long:
+            return too_long
+    rest = UpstreamRefused if 400 <= status < 500 else UpstreamFailed
+    return FAULTS.get(status, rest)(PREFIXES.get(status, "") + complaint.sentence, retry_after=wait)
+
+
+def retry_after(headers: dict[str, str]) -> float | None:
+    """Seconds. A date says nothing without a clock."""
+    for name, value in headers.items():
+        scale = {"retry-after-ms": 0.001, "retry-after": 1.0}.get(name.lower())
+        if scale and value.strip().replace(".", "", 1).isdigit():
+            return float(value) * scale
+    return None
+
+
+def read(body: bytes) -> Complaint | None:
+    """None when there is no error in it that could be read."""
+    try:
+        value = msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    if isinstance(value, list) and value:
+        value = value[0]  # Gemini's own compatibility layer
+    if not isinstance(value, dict):
+        return None
+    error = value.get("error")
+    if isinstance(error, dict):
+        return _complaint(error)
+    if isinstance(error, str) and error:
+        return Complaint(error, type=_word(value.get("type")), code=_word(value.get("code")))
+    if "detail" in value or value.get("object") == "error" or "message" in value:
+        return _complaint(value)
+    return None
+
+
+def _complaint(error: dict[str, Any]) -> Complaint:
+    message = error.get("message") or error.get("detail") or error.get("msg") or "the upstream gave no message"
+    words, param = _details(message)
+    return Complaint(words, _word(error.get("type")), _word(error.get("param")) or param, _word(error.get("code")))
+
+
+def _details(message: object) -> tuple[str, str]:
+    """FastAPI's list of what was wrong, wherever it sits: its words, and the first field that it names."""
+    if isinstance(message, dict):
+        return _details(message.get("detail") or msgspec.json.encode(message).decode())
+    if not isinstance(message, list):
+        return str(message), ""
+    found = [item for item in message if isinstance(item, dict)]
+    places = [".".join(str(step) for step in item.get("loc", ())) for item in found]
+    words = "; ".join(f"{place}: {item.get('msg', '')}" for place, item in zip(places, found, strict=True))
+    return words or str(message), places[0].removeprefix("body.") if places else ""
+
+
+def _word(value: object) -> str:
+    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
