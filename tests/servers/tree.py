@@ -18,24 +18,25 @@ class Tree:
     def __init__(self, home: Path, environment: Mapping[str, str] | None = None, port: int | None = None) -> None:
         self.port = port or free_port()
         self._environment = clean_environment(home, self.port) | dict(environment or {})
+        self._errors = home.with_name(f"{home.name}-{self.port}.errors")
 
     def start(self) -> str:
         """What it printed until it served."""
-        self.process = self._open()
+        self._open()
         assert self.process.stdout is not None
         printed = ""
         for line in self.process.stdout:
             printed += line
             if line == LAST_LINE:
                 return printed
-        raise AssertionError(f"`up` ended with {self.process.wait()}: {self._errors()}")
+        raise AssertionError(f"`up` ended with {self.process.wait()}: {self.errors()}")
 
     def fail(self) -> tuple[int, str]:
         """Exit code and standard error of a start that is expected to fail."""
-        self.process = self._open()
-        output, errors = self.process.communicate(timeout=60)
+        self._open()
+        output, _ = self.process.communicate(timeout=60)
         assert output == ""
-        return self.process.returncode, errors
+        return self.process.returncode, self.errors()
 
     def processes(self) -> list[psutil.Process]:
         supervisor = psutil.Process(self.process.pid)
@@ -46,16 +47,22 @@ class Tree:
         return self.processes()
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Also after its death: then it only lets go of the pipe."""
         self.process.send_signal(number)
         self.process.communicate(timeout=40)
         return self.process.returncode
 
-    def _open(self) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "manage.py", "up"], cwd=PROJECT, env=self._environment, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
+    def errors(self) -> str:
+        return self._errors.read_text(encoding="utf-8")
 
-    def _errors(self) -> str:
-        assert self.process.stderr is not None
-        return self.process.stderr.read()
+    def _open(self) -> None:
+        # A file, since nobody reads a pipe while the tree serves.
+        with self._errors.open("wb") as errors:
+            self.process = subprocess.Popen(
+                [sys.executable, "manage.py", "up"],
+                cwd=PROJECT,
+                env=self._environment,
+                text=True,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+            )
