@@ -22,11 +22,11 @@ dev: $(DEV_STAMP)
 	BRIDGE_DEBUG=1 exec .venv-dev/bin/python manage.py runserver --nostatic $(or $(HOST),127.0.0.1):$(or $(PORT),8000)
 
 test: lint types layers browser claude test-translation
-	.venv-dev/bin/pytest --ignore tests/translation $(PYTEST_ARGS)
+	.venv-dev/bin/pytest -n auto --ignore tests/translation $(PYTEST_ARGS)
 
 # Without Django, in seconds, and every branch.
 test-translation: $(DEV_STAMP)
-	.venv-dev/bin/pytest tests/translation -p no:django -n 0 --cov translation --cov-branch --cov-fail-under 100 --cov-report term-missing:skip-covered
+	.venv-dev/bin/pytest tests/translation -p no:django --cov translation --cov-branch --cov-fail-under 100 --cov-report term-missing:skip-covered
 
 lint: $(DEV_STAMP)
 	.venv-dev/bin/ruff format --check .

@@ -1,0 +1,207 @@
+"""The environment's variables: what they become, and which values are refused."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from bridge_project import environment
+from bridge_project.databases import database
+from bridge_project.secret import stored_key
+from tests.servers.bridge import PROJECT, clean_environment
+
+PRODUCTION = {
+    "BRIDGE_ENV": "production",
+    "BRIDGE_SECRET_KEY": "k9" * 20 + "-a-secret-key-for-the-tests",
+    "BRIDGE_ALLOWED_HOSTS": "bridge.example.com",
+}
+
+
+def manage(home: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "manage.py", *arguments],
+        cwd=PROJECT,
+        env=clean_environment(home, 8000) | variables,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def setting(home: Path, name: str, **variables: str) -> object:
+    script = f"import json; from bridge_project import settings; print(json.dumps(settings.{name}, default=str))"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=PROJECT,
+        env=clean_environment(home, 8000) | variables,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    value: object = json.loads(done.stdout)
+    return value
+
+
+def test_an_empty_variable_is_an_unset_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("X", "  ")
+    assert environment.optional("X") is None
+    assert environment.text("X", "default") == "default"
+    assert environment.integer("X", 7) == 7
+    assert environment.number("X", 0.5) == 0.5
+    assert environment.words("X") == ()
+    assert environment.http_url("X") is None
+    assert environment.flag("X") is False
+
+
+def test_values_are_typed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("X", " 1 ")
+    assert environment.integer("X", 7) == 1
+    assert environment.number("X", 7.0) == 1.0
+    assert environment.flag("X") is True
+    monkeypatch.setenv("X", "a, b ,,c")
+    assert environment.words("X") == ("a", "b", "c")
+    monkeypatch.setenv("X", "https://host/v1/")
+    assert environment.http_url("X") == "https://host/v1"
+
+
+@pytest.mark.parametrize("value", ["x", "1.5", "-1", "99", "١"])
+def test_what_is_no_integer_in_the_range_is_refused(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("X", value)
+    with pytest.raises(ImproperlyConfigured, match=r"X is '.*'; it must be a whole number from 0 to 10"):
+        environment.integer("X", 2, most=10)
+
+
+@pytest.mark.parametrize("value", ["x", "0", "-1", "nan", "inf"])
+def test_what_is_no_positive_number_is_refused(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("X", value)
+    with pytest.raises(ImproperlyConfigured, match=r"X is '.*'; it must be a number above 0"):
+        environment.number("X", 2.0)
+
+
+@pytest.mark.parametrize("value", ["host/v1", "ftp://host", "https://", "http:/host"])
+def test_what_is_no_http_url_is_refused(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("X", value)
+    with pytest.raises(ImproperlyConfigured, match=r"X is .*http"):
+        environment.http_url("X")
+
+
+def test_an_unknown_choice_is_refused_with_the_known_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("X", "blue")
+    with pytest.raises(ImproperlyConfigured, match="X is 'blue'; it must be one of red, green"):
+        environment.choice("X", ("red", "green"), "red")
+
+
+def test_the_embedded_database_is_durable_and_never_deferred(tmp_path: Path) -> None:
+    embedded = database(None, tmp_path)
+    assert embedded["NAME"] == str(tmp_path / "bridge.sqlite3")
+    assert embedded["OPTIONS"]["transaction_mode"] == "IMMEDIATE"
+    assert "synchronous=FULL" in embedded["OPTIONS"]["init_command"]
+
+
+@pytest.mark.parametrize(
+    ("url", "path"), [("sqlite:///a/b.db", "a/b.db"), ("sqlite:////data/b%20c.db", "/data/b c.db")]
+)
+def test_a_sqlite_url_is_a_path(tmp_path: Path, url: str, path: str) -> None:
+    assert database(url, tmp_path)["NAME"] == path
+
+
+def test_a_postgres_url_is_taken_apart_and_leaves_nothing_on_a_shared_connection(tmp_path: Path) -> None:
+    parsed = database("postgres://me:p%40ss@db.example:5433/bridge?sslmode=require", tmp_path)
+    keys = ("NAME", "USER", "PASSWORD", "HOST", "PORT")
+    assert [parsed[key] for key in keys] == ["bridge", "me", "p@ss", "db.example", "5433"]
+    assert parsed["OPTIONS"]["sslmode"] == "require"
+    assert parsed["OPTIONS"]["prepare_threshold"] is None
+    assert parsed["DISABLE_SERVER_SIDE_CURSORS"] is True
+
+
+@pytest.mark.parametrize("url", ["mysql://host/x", "postgres://host", "postgres://host:port/x", "sqlite://x", "x.db"])
+def test_any_other_database_url_is_refused(tmp_path: Path, url: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match="DATABASE_URL"):
+        database(url, tmp_path)
+
+
+def test_the_generated_secret_key_is_kept_and_private(tmp_path: Path) -> None:
+    home = tmp_path / "new" / "home"
+    key = stored_key(home)
+    assert len(key) >= 50
+    assert stored_key(home) == key
+    assert (home / "secret_key").stat().st_mode & 0o777 == 0o600
+    assert [file.name for file in home.iterdir()] == ["secret_key"]
+
+
+def test_upstreams_and_their_keys_come_from_the_environment(tmp_path: Path) -> None:
+    upstreams = setting(
+        tmp_path, "BRIDGE_UPSTREAMS",
+        OPENAI_API_KEYS="a,b", OPENAI_API_KEY="b", VLLM_BASE_URL="http://gpu:8000/v1/",
+        ANTHROPIC_BASE_URL="http://the-bridge", ANTHROPIC_UPSTREAM_URL="https://upstream",
+    )  # fmt: skip
+    assert isinstance(upstreams, dict)
+    assert upstreams["openai"] == [["a", "b"], None]
+    assert upstreams["openai-responses"] == [["a", "b"], None]
+    assert upstreams["vllm"] == [[], "http://gpu:8000/v1"]
+    assert upstreams["anthropic"] == [[], "https://upstream"]
+    assert upstreams["gemini"] == [[], None]
+
+
+def test_the_broker_is_files_unless_redis_or_another_is_named(tmp_path: Path) -> None:
+    name = "CELERY_BROKER_URL"
+    assert setting(tmp_path, name) == "filesystem://localhost/"
+    assert setting(tmp_path, name, REDIS_URL="redis://r") == "redis://r"
+    assert setting(tmp_path, name, REDIS_URL="redis://r", CELERY_BROKER_URL="amqp://q") == "amqp://q"
+
+
+@pytest.mark.parametrize("missing", ["BRIDGE_SECRET_KEY", "BRIDGE_ALLOWED_HOSTS"])
+@pytest.mark.parametrize("command", ["check", "up"])
+def test_production_refuses_to_start_without(tmp_path: Path, missing: str, command: str) -> None:
+    done = manage(tmp_path, command, **{name: value for name, value in PRODUCTION.items() if name != missing})
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"toolbridge: BRIDGE_ENV=production needs {missing}")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(("name", "value"), [("BRIDGE_STORAGE", "off"), ("BRIDGE_DEBUG", "1")])
+def test_production_refuses(tmp_path: Path, name: str, value: str) -> None:
+    done = manage(tmp_path, "check", **PRODUCTION, **{name: value})
+    assert done.returncode == 1
+    assert f"{name}={value} is" in done.stderr
+
+
+def test_the_deployment_check_is_clean_in_production(tmp_path: Path) -> None:
+    done = manage(tmp_path, "check", "--deploy", "--fail-level", "INFO", **PRODUCTION)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "no issues" in done.stdout
+
+
+def test_a_short_secret_key_fails_the_deployment_check(tmp_path: Path) -> None:
+    done = manage(
+        tmp_path, "check", "--deploy", "--fail-level", "WARNING", **PRODUCTION | {"BRIDGE_SECRET_KEY": "short"}
+    )
+    assert done.returncode == 1
+    assert "security.W009" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("variables", "check"),
+    [
+        ({"MODEL_MAP_OPUS": "gpt-5.5"}, "conversations.E001"),
+        ({"MODEL_MAP_OPUS": "openai/gpt-5.5"}, "conversations.W001"),
+        ({"BRIDGE_HOLD_SECONDS": "20", "BRIDGE_UPSTREAM_IDLE_SECONDS": "10"}, "conversations.W002"),
+        ({"BRIDGE_CORS_ORIGINS": "https://a.example/path"}, "conversations.E002"),
+    ],
+)
+def test_values_that_do_not_fit_together_fail_a_check_with_an_id(
+    tmp_path: Path, variables: dict[str, str], check: str
+) -> None:
+    done = manage(tmp_path, "check", "--fail-level", "WARNING", **variables)
+    assert done.returncode == 1
+    assert check in done.stderr
+
+
+def test_an_unreadable_value_is_one_line_whatever_the_command(tmp_path: Path) -> None:
+    for command in ("up", "migrate"):
+        done = manage(tmp_path, command, PORT="eighty")
+        assert done.returncode == 1
+        assert done.stderr == "toolbridge: PORT is 'eighty'; it must be a whole number from 1 to 65535\n"
