@@ -66,6 +66,11 @@ class Connection(asyncio.Protocol):
         return self._transport is not None and not self._transport.is_closing()
 
     def start(self, exchange: Exchange, write_timeout: float | None) -> None:
+        if self._transport is None:  # lost as soon as made
+            exchange.finish(cut_short(exchange))
+            return
+        # Not in connection_made: a cancelled dial on uvloop is not followed by connection_lost, which forgets.
+        self._sweeper.watch(self)
         self._exchange = exchange
         self._write_timeout = write_timeout
         self._complete = self._surplus = False
@@ -143,7 +148,6 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        self._sweeper.watch(self)
 
     def data_received(self, data: bytes) -> None:
         exchange = self._exchange
