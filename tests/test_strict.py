@@ -23,9 +23,8 @@ def test_a_skip_passes_here_and_fails_there(tmp_path: Path, way: str, strict: st
     (tmp_path / "test_skipping.py").write_text(SKIPPED[way])
     options = [
         "-c",
-        PROJECT / "pyproject.toml",
-        "--rootdir",
-        tmp_path,
+        f"{PROJECT}/pyproject.toml",
+        f"--rootdir={tmp_path}",
         "-p",
         "tests.conftest",
         "-p",
