@@ -2,6 +2,7 @@
 
 import re
 
+from translation import plain
 from translation.values import Block, Note, Request, ServerToolResult, Text, Tool, ToolReference, ToolResult, ToolUse
 
 TOOL_NAME = re.compile(rb'"tool_name"\s*:\s*"([^"\\]+)"')
@@ -25,7 +26,7 @@ def available(request: Request, notes: list[Note]) -> tuple[Tool, ...]:
 def spoken(block: Block) -> Block:
     """A tool reference as text; every other block as it is."""
     if type(block) is ToolReference:
-        return Text(f"[the tool {block.tool_name} is now available]")
+        return Text(plain.reference(block))
     if type(block) is ToolResult and any(type(inner) is ToolReference for inner in block.blocks):
         return ToolResult(block.tool_use_id, tuple(map(spoken, block.blocks)), is_error=block.is_error)
     return block

@@ -128,8 +128,7 @@ class _Repair:
 
     def _assistant(self, group: tuple[Position, ...], *, last: bool) -> Iterator[Message]:
         calls: list[Call] = []
-        upstream_ids: set[str] = set()
-        messages = [self._cleaned(position, calls, upstream_ids) for position in group]
+        messages = [self._cleaned(position, calls) for position in group]
         messages = [message for message in messages if message.blocks]
         self._open = tuple(calls)
         if not any(_is_visible(block) for message in messages for block in message.blocks):
@@ -145,12 +144,12 @@ class _Repair:
             self._note("merged", group[0].index, f"{len(messages)} answers in a row became one")
             yield joined(messages, self._notes, group[0].index)
 
-    def _cleaned(self, position: Position, calls: list[Call], upstream_ids: set[str]) -> Message:
+    def _cleaned(self, position: Position, calls: list[Call]) -> Message:
         message = position.message
         blocks: list[Block] = []
         for block in message.blocks:
             if type(block) is ToolUse:
-                call = self._unique(block, position.index, upstream_ids)
+                call = self._unique(block, position.index)
                 calls.append(Call(block.id, call.id))
                 blocks.append(call)
             elif type(block) is ToolResult:
@@ -163,23 +162,17 @@ class _Repair:
         legal = tuple(blocks)
         return message if _unchanged(legal, message.blocks) else replace(message, blocks=legal, raw=b"")
 
-    def _unique(self, call: ToolUse, index: int, upstream_ids: set[str]) -> ToolUse:
-        """An id that an earlier call bears gets a number behind it; an upstream's id is used once in a turn."""
+    def _unique(self, call: ToolUse, index: int) -> ToolUse:
+        """An id that an earlier call bears gets a number behind it."""
         id_, count = call.id, 1
         while id_ in self._used:
             count += 1
             id_ = f"{call.id}_{count}"
         self._used.add(id_)
-        link = call.link
-        if link is not None and link.upstream_id:
-            if link.upstream_id in upstream_ids:
-                link = replace(link, upstream_id="")
-            else:
-                upstream_ids.add(link.upstream_id)
-        if id_ == call.id and link is call.link:
+        if id_ == call.id:
             return call
-        self._note("id-repeated", index, f"{call.id} or its upstream id names another call, too: {id_} here")
-        return replace(call, id=id_, link=link)
+        self._note("id-repeated", index, f"{call.id} names an earlier call, too: {id_} here")
+        return replace(call, id=id_)
 
     def _note(self, rule: str, index: int, what: str) -> None:
         self._notes.append(Note("repair", rule, f"messages.{index}: {what}", message=index))

@@ -7,39 +7,13 @@ pairing, ids and names what OpenAI itself does.
 from collections.abc import Iterator
 from itertools import pairwise
 
-from tests.validators.shapes import NAME, Json, blank, decode, duplicates, is_object, schema_object, unknown
+from tests.validators.shapes import NAME, Json, blank, decode, duplicates, is_object, schema_object, unknown, words
 
-TOP = frozenset(
-    [
-        "model",
-        "messages",
-        "tools",
-        "tool_choice",
-        "parallel_tool_calls",
-        "stream",
-        "stream_options",
-        "max_tokens",
-        "max_completion_tokens",
-        "temperature",
-        "top_p",
-        "stop",
-        "n",
-        "user",
-        "metadata",
-        "response_format",
-        "reasoning_effort",
-        "seed",
-        "prompt_cache_key",
-        "store",
-        "safety_identifier",
-        "service_tier",
-        "verbosity",
-        "frequency_penalty",
-        "presence_penalty",
-        "logit_bias",
-        "web_search_options",
-        "prompt_cache_retention",
-    ]
+TOP = words(
+    "model messages tools tool_choice parallel_tool_calls stream stream_options max_tokens max_completion_tokens "
+    "temperature top_p stop n user metadata response_format reasoning_effort seed prompt_cache_key store "
+    "safety_identifier service_tier verbosity frequency_penalty presence_penalty logit_bias web_search_options "
+    "prompt_cache_retention"
 )
 MESSAGE = {
     "system": frozenset({"role", "content", "name"}),

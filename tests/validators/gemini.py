@@ -6,68 +6,18 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from tests.validators.shapes import Json, decode, duplicates, unknown
+from tests.validators.shapes import Json, decode, duplicates, unknown, words
 
-TOP = frozenset(
-    [
-        "contents",
-        "systemInstruction",
-        "tools",
-        "toolConfig",
-        "generationConfig",
-        "safetySettings",
-        "cachedContent",
-        "labels",
-    ]
-)
-DATA = frozenset(
-    ["text", "inlineData", "fileData", "functionCall", "functionResponse", "executableCode", "codeExecutionResult"]
-)
+TOP = words("contents systemInstruction tools toolConfig generationConfig safetySettings cachedContent labels")
+DATA = words("text inlineData fileData functionCall functionResponse executableCode codeExecutionResult")
 PART = DATA | {"thought", "thoughtSignature", "videoMetadata", "mediaResolution"}
-GENERATION = frozenset(
-    [
-        "stopSequences",
-        "responseMimeType",
-        "responseSchema",
-        "responseJsonSchema",
-        "candidateCount",
-        "maxOutputTokens",
-        "temperature",
-        "topP",
-        "topK",
-        "seed",
-        "presencePenalty",
-        "frequencyPenalty",
-        "thinkingConfig",
-        "mediaResolution",
-        "responseModalities",
-    ]
+GENERATION = words(
+    "stopSequences responseMimeType responseSchema responseJsonSchema candidateCount maxOutputTokens temperature "
+    "topP topK seed presencePenalty frequencyPenalty thinkingConfig mediaResolution responseModalities"
 )
-SCHEMA = frozenset(
-    [
-        "type",
-        "format",
-        "title",
-        "description",
-        "nullable",
-        "enum",
-        "maxItems",
-        "minItems",
-        "properties",
-        "required",
-        "minProperties",
-        "maxProperties",
-        "minLength",
-        "maxLength",
-        "pattern",
-        "example",
-        "anyOf",
-        "propertyOrdering",
-        "default",
-        "items",
-        "minimum",
-        "maximum",
-    ]
+SCHEMA = words(
+    "type format title description nullable enum maxItems minItems properties required minProperties "
+    "maxProperties minLength maxLength pattern example anyOf propertyOrdering default items minimum maximum"
 )
 TYPES = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
 NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}")

@@ -10,6 +10,10 @@ Json = dict[str, Any]
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
+def words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 def decode(body: bytes) -> Json:
     value = msgspec.json.decode(body)
     assert isinstance(value, dict), "the body is not an object"
