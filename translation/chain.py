@@ -10,6 +10,7 @@ from typing import Any, assert_never
 
 import msgspec
 
+from translation.unicode import well_formed
 from translation.values import (
     Block,
     Document,
@@ -38,7 +39,11 @@ def link(parent: bytes, message: Message) -> bytes:
     parts: list[str | bytes] = [message.role]
     for block in message.blocks:
         _say(block, parts)
-    return blake2b(parent + _encode(parts), digest_size=SIZE).digest()
+    try:
+        said = _encode(parts)
+    except UnicodeEncodeError:  # lone surrogates: the store keeps them mended, so they count as mended
+        said = _encode([well_formed(part) if isinstance(part, str) else part for part in parts])
+    return blake2b(parent + said, digest_size=SIZE).digest()
 
 
 def chain(messages: Iterable[Message], parent: bytes = ROOT) -> tuple[bytes, ...]:

@@ -14,17 +14,22 @@ from itertools import groupby
 from msgspec import Struct
 from msgspec.structs import replace
 
+from translation import plain
 from translation.deferred import available, spoken
 from translation.providers.profiles import Profile
 from translation.results import Call, answered, demoted, is_blank
 from translation.values import (
     Block,
+    Document,
+    Image,
     Message,
     Note,
     RedactedThinking,
     Request,
+    SearchResult,
     Text,
     Thinking,
+    ToolReference,
     ToolResult,
     ToolUse,
 )
@@ -83,14 +88,28 @@ class _Repair:
                 yield from self._assistant(group, last=number == len(runs) - 1)
             spoke = True
         yield from self._interrupted(len(positions))
+        if not spoke:
+            self._note("opener", 0, "nobody spoke: a user message was added")
+            yield OPENER
 
     def _system(self, group: tuple[Position, ...]) -> Iterator[Message]:
-        messages = [position.message for position in group]
-        if self._open:
+        messages = [message for position in group for message in self._heard(position)]
+        if self._open and messages:
             self._held += messages
             self._note("system-moved", group[0].index, "a system message stood between a call and its result")
         else:
             yield from messages
+
+    def _heard(self, position: Position) -> Iterator[Message]:
+        """A system message without empty texts; none when nothing else is in it."""
+        message = position.message
+        blocks = tuple(block for block in message.blocks if type(block) is not Text or not is_blank(block))
+        if blocks and len(blocks) == len(message.blocks):
+            yield message
+            return
+        self._note("empty-dropped", position.index, "an empty text of a system message was left out")
+        if blocks:
+            yield replace(message, blocks=blocks, raw=b"")
 
     def _user(self, group: tuple[Position, ...]) -> Iterator[Message]:
         messages = tuple(position.message for position in group)
@@ -105,8 +124,7 @@ class _Repair:
         index = group[0].index
         blocks = tuple(block for message in messages for block in message.blocks)
         legal = answered(blocks, self._open, index, self._notes)
-        if not self._native:
-            legal = tuple(map(spoken, legal))
+        legal = tuple(self._spoken(block, index) for block in legal)
         if not legal:
             self._note("placeholder", index, "the message was empty")
             legal = (NO_CONTENT,)
@@ -154,13 +172,22 @@ class _Repair:
                 blocks.append(call)
             elif type(block) is ToolResult:
                 self._note("result-in-answer", position.index, f"the result of {block.tool_use_id} became text")
-                blocks += demoted(block)
+                blocks += map(_worded, demoted(block))
             elif type(block) is Text and is_blank(block):
                 self._note("empty-dropped", position.index, "an empty text was left out")
+            elif isinstance(block, Image | Document | SearchResult):
+                self._note("file-in-answer", position.index, f"a {type(block).__name__} in an answer became text")
+                blocks.append(_worded(block))
             else:
-                blocks.append(block if self._native else spoken(block))
+                blocks.append(self._spoken(block, position.index))
         legal = tuple(blocks)
         return message if _unchanged(legal, message.blocks) else replace(message, blocks=legal, raw=b"")
+
+    def _spoken(self, block: Block, index: int) -> Block:
+        said = block if self._native and type(block) is ToolResult else spoken(block)
+        if said is not block:
+            self._note("reference-worded", index, "a tool reference became text")
+        return said
 
     def _unique(self, call: ToolUse, index: int) -> ToolUse:
         """An id that an earlier call bears gets a number behind it."""
@@ -196,6 +223,13 @@ def joined(messages: list[Message], notes: list[Note], index: int) -> Message:
     return Message("assistant", spoken_blocks)
 
 
+def _worded(block: Block) -> Block:
+    """What only a user message can hold, as text."""
+    if isinstance(block, Text):
+        return block
+    return Text(plain.join((block,)) or "[left out: an answer cannot hold it]")
+
+
 def _reminder(position: Position, notes: list[Note]) -> Position:
     if position.message.role != "system":
         return position
@@ -217,7 +251,7 @@ def _acceptable(messages: tuple[Message, ...], calls: tuple[Call, ...]) -> bool:
     results = [block for block in blocks if type(block) is ToolResult]
     return (
         all(message.blocks for message in messages)
-        and not any(_is_wrong(block) for block in blocks)
+        and not any(_is_wrong(block) or type(block) is ToolReference for block in blocks)
         and all(type(block) is ToolResult for block in blocks[: len(results)])
         and all(call.id == call.sent for call in calls)
         and sorted(result.tool_use_id for result in results) == sorted(call.sent for call in calls)

@@ -118,7 +118,6 @@ def _grouping(contents: list[Json]) -> Iterator[str]:
         for call, response in zip(waiting, responses, strict=False):
             if (call.get("name"), call.get("id")) != (response.get("name"), response.get("id")):
                 yield f"contents[{index}]: response {response.get('name')} to call {call.get('name')}"
-        yield from (f"contents[{index}]: id {id_} twice" for id_ in duplicates([c["id"] for c in calls if "id" in c]))
         waiting = calls
     if waiting:
         yield "Please ensure that function response turn comes immediately after a function call turn."

@@ -15,7 +15,13 @@ Json = dict[str, Any]
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}
-NAMES = ("Read", "Bash", "Edit", "mcp__a_server_with_a_long_name__and_a_tool_whose_name_goes_beyond_64_characters", "Fetch")
+NAMES = (
+    "Read",
+    "Bash",
+    "Edit",
+    "mcp__a_server_with_a_long_name__and_a_tool_whose_name_goes_beyond_64_characters",
+    "Fetch",
+)
 UPSTREAMS = ("openai", "openai-responses", "gemini", "anthropic", "minimax", "deepseek", "elsewhere")
 TOOLS = [
     {
@@ -54,7 +60,7 @@ def conversation(rng: Random, *, images: bool = True, system: bool = True, turns
     writer = _Writer(rng, images=images, system=system)
     for _ in range(rng.randint(1, turns)):
         writer.turn()
-    writer.user([])
+    writer.user()
     return Conversation(writer.messages, writer.snapshot())
 
 
@@ -85,10 +91,10 @@ class _Writer:
         self.messages: list[Json] = []
 
     def turn(self) -> None:
-        self.user(self._waiting)
+        self.user()
         self.assistant()
 
-    def user(self, _: list[str]) -> None:
+    def user(self) -> None:
         rng = self._rng
         content: list[Json] = [self._result(id_) for id_ in self._waiting]
         if rng.random() < 0.3:

@@ -89,14 +89,19 @@ def reused_ids(rng: Random, messages: list[Json]) -> list[Json]:
 
     def renamed(block: Json) -> list[Json]:
         key = {"tool_use": "id", "tool_result": "tool_use_id"}.get(block["type"])
-        return [{**block, key: f"call_{int(block[key][-2:].strip('_')) % 3}"}] if key else [block]
+        return [{**block, key: f"call_{ord(block[key][-1]) % 3}"}] if key else [block]
 
     return [_each(message, renamed) for message in messages]
 
 
 def misplaced(rng: Random, messages: list[Json]) -> list[Json]:
     """Roles mixed up: what no client should do, and some do."""
-    return [{**m, "role": rng.choice(("user", "assistant"))} if rng.random() < 0.1 else m for m in messages]
+
+    def flipped(message: Json) -> Json:
+        movable = all(block["type"] != "image" for block in blocks_of(message)) and rng.random() < 0.1
+        return {**message, "role": rng.choice(("user", "assistant"))} if movable else message
+
+    return list(map(flipped, messages))
 
 
 def _each(message: Json, change: Callable[[Json], list[Json]]) -> Json:

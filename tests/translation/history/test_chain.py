@@ -49,6 +49,11 @@ EQUAL: list[tuple[str, Message, Message]] = [
         user(Other("new", b'{"type":"new","b":1,"a":2,"cache_control":{"type":"ephemeral"}}')),
         user(Other("new", b'{"a":2, "b":1, "type":"new"}')),
     ),
+    (
+        "lone surrogates",
+        user(Text("a\ud800"), Other("new", b'{"a":1}')),
+        user(Text("a\N{REPLACEMENT CHARACTER}"), Other("new", b'{"a":1}')),
+    ),
     ("raw", Message("user", (Text("b"),), raw=b'{"role":"user","content":"b"}'), user(Text("b"))),
 ]
 

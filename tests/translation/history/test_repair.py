@@ -187,6 +187,12 @@ def test_a_call_that_only_a_system_message_follows_is_answered_before_it() -> No
     assert rules == ["system-moved", "result-missing"]
 
 
+def test_system_messages_alone_get_a_user_message() -> None:
+    messages, rules = said(system("s"), to="anthropic")
+    assert messages == [("system", (Text("s"),)), ("user", OPENER.blocks)]
+    assert rules == ["opener"]
+
+
 def test_empty_text_is_left_out_unless_nothing_else_is_there() -> None:
     messages, rules = said(
         user("", "q"), assistant("\n\n", call("A")), user(result("A", "", "1")), assistant(""), user("")
@@ -232,6 +238,7 @@ def test_the_api_itself_takes_an_empty_result_in_completion_order_and_messages_i
         (user(result("A", "")),),
         (user(result("A", "1"), Thinking("hm")),),
         (user(result("A", "1"), call("B")),),
+        (user(result("A", "1"), ToolReference("Fetch")),),
         (user(result("A", "1"), result("B", "1")),),
         (user("t"),),
     ],
@@ -272,7 +279,7 @@ def test_calls_of_users_and_results_of_assistants_become_text() -> None:
         Text("[result of an earlier tool call B] 1"),
         Text("[tool available: Fetch]"),
     )
-    assert rules == ["call-in-user-message", "thinking-in-user-message", "result-in-answer"]
+    assert rules == ["call-in-user-message", "thinking-in-user-message", "result-in-answer", "reference-worded"]
 
 
 def merged(one: Message, other: Message) -> Message:
