@@ -180,6 +180,8 @@ class _Repair:
                 blocks.append(_worded(block))
             else:
                 blocks.append(self._spoken(block, position.index))
+        if not message.blocks:
+            self._note("empty-dropped", position.index, "the answer was empty")
         legal = tuple(blocks)
         return message if _unchanged(legal, message.blocks) else replace(message, blocks=legal, raw=b"")
 

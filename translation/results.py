@@ -96,6 +96,8 @@ def _filled(result: ToolResult, call: Call, turn: _Turn) -> ToolResult:
     if not blocks:
         turn.note("result-empty", f"the result of {call.id} was empty")
         blocks = NO_OUTPUT
-    if len(blocks) == len(result.blocks) and blocks is not NO_OUTPUT and call.id == call.sent:
+    elif len(blocks) < len(result.blocks):
+        turn.note("empty-dropped", f"an empty text in the result of {call.id} was left out")
+    elif call.id == call.sent:
         return result
     return replace(result, tool_use_id=call.sent, blocks=blocks)

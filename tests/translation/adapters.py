@@ -15,11 +15,11 @@ Validate = Callable[[bytes], list[str]]
 
 REGISTRY: tuple[tuple[str, str, str, str, Validate], ...] = (
     # provider, model, module, class, validator
-    ("openai", "gpt-4.1", "openai_chat", "OpenAIChat", partial(chat.validate, id_limit=64)),
-    ("openai", "gpt-5.5", "openai_chat", "OpenAIChat", partial(chat.validate, id_limit=64)),
-    ("mistral", "mistral-large", "openai_chat", "OpenAIChat", partial(chat.validate, id_length=9)),
+    ("openai", "gpt-4.1", "openai_chat", "OpenAIChat", chat.validate),
+    ("openai", "gpt-5.5", "openai_chat", "OpenAIChat", chat.validate),
+    ("mistral", "mistral-large", "openai_chat", "OpenAIChat", partial(chat.validate, id_length=9, prefill="prefix")),
     ("deepseek", "deepseek-v4", "openai_chat", "OpenAIChat", reasoning.validate),
-    ("moonshot", "kimi-k2", "openai_chat", "OpenAIChat", reasoning.validate),
+    ("moonshot", "kimi-k2", "openai_chat", "OpenAIChat", partial(reasoning.validate, prefill="partial")),
     ("openai-responses", "gpt-5.5", "openai_responses", "OpenAIResponses", responses.validate),
     ("gemini", "gemini-3-pro", "gemini", "GeminiAdapter", gemini.validate),
     ("gemini", "gemini-2.5-flash", "gemini", "GeminiAdapter", partial(gemini.validate, signatures=False)),

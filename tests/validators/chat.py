@@ -38,7 +38,9 @@ def validate(
     id_length: int = 0,
     extra: frozenset[str] = frozenset(),
     extra_message: frozenset[str] = frozenset(),
+    prefill: str = "",
 ) -> list[str]:
+    """`prefill` is the field that marks a last assistant message which the model shall continue."""
     request = decode(body)
     messages = request.get("messages", [])
     return [
@@ -46,9 +48,14 @@ def validate(
         *_parameters(request),
         *_tools(request),
         *_roles(messages),
-        *(each for index, message in enumerate(messages) for each in _message(message, index, extra_message)),
+        *(
+            each
+            for index, message in enumerate(messages)
+            for each in _message(message, index, extra_message | {prefill})
+        ),
         *_pairing(messages),
         *_ids(messages, id_limit, id_length),
+        *(f"messages: {prefill!r} before the last one" for message in messages[:-1] if prefill and prefill in message),
     ]
 
 

@@ -9,10 +9,10 @@ EXTRA = frozenset(
 )
 
 
-def validate(body: bytes, *, field: str = "reasoning_content", required: bool = True) -> list[str]:
+def validate(body: bytes, *, field: str = "reasoning_content", required: bool = True, prefill: str = "") -> list[str]:
     """`required`: thinking is on, so every message with calls needs its reasoning."""
     request = decode(body)
-    found = chat.validate(body, id_limit=64, extra=EXTRA, extra_message=FIELDS)
+    found = chat.validate(body, id_limit=64, extra=EXTRA, extra_message=FIELDS, prefill=prefill)
     off = request.get("thinking", {}).get("type") == "disabled"
     if off and "reasoning_effort" in request:
         found.append("reasoning_effort with thinking disabled")

@@ -88,6 +88,7 @@ PROFILES: dict[str, Profile] = {
     for profile in (
         Profile(
             provider="openai",
+            id_limit=40,
             dialect="openai_chat",
             title="OpenAI Chat Completions",
             base_url="https://api.openai.com/v1",
@@ -269,6 +270,7 @@ PROFILES: dict[str, Profile] = {
         ),
         Profile(
             provider="azure",
+            id_limit=40,
             dialect="openai_chat",
             title="Azure OpenAI",
             auth="api-key",

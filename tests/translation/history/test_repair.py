@@ -204,7 +204,8 @@ def test_empty_text_is_left_out_unless_nothing_else_is_there() -> None:
         ("assistant", (Text("(no content)"),)),
         ("user", (Text("(no content)"),)),
     ]
-    assert rules == ["empty-dropped", "empty-dropped", "empty-dropped", "placeholder", "empty-dropped", "placeholder"]
+    dropped = "empty-dropped"
+    assert rules == [dropped, dropped, dropped, dropped, "placeholder", dropped, "placeholder"]
 
 
 def test_an_empty_result_says_that_there_was_no_output() -> None:
@@ -327,3 +328,23 @@ def test_deferred_tools_wait_until_they_are_named() -> None:
         Text("[tool available: Edit]"),
     )
     assert loaded(user(ToolReference("Edit"))) == ["Read", "Edit"]
+
+
+def test_an_empty_answer_among_others_is_left_out() -> None:
+    for to in ("openai", "anthropic"):
+        messages, rules = said(user("q"), assistant("a"), assistant(), user("b"), to=to)
+        assert messages == [("user", (Text("q"),)), ("assistant", (Text("a"),)), ("user", (Text("b"),))]
+        assert rules == ["empty-dropped"]
+
+
+def test_system_messages_of_the_api_hold_no_empty_text_either() -> None:
+    messages, rules = said(user("q"), system("", "s"), assistant("a"), system(""), user("b"), to="anthropic")
+    assert [blocks for role, blocks in messages if role == "system"] == [(Text("s"),)]
+    assert rules == ["empty-dropped", "empty-dropped"]
+
+
+def test_what_only_users_can_show_becomes_text_in_an_answer() -> None:
+    messages, rules = said(user("q"), assistant(PICTURE, result("A", PICTURE)), user("b"))
+    left_out = Text("[left out: an answer cannot hold it]")
+    assert messages[1][1] == (left_out, Text("[result of an earlier tool call A] (no output)"), left_out)
+    assert rules == ["file-in-answer", "result-in-answer"]
