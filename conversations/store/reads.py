@@ -1,0 +1,250 @@
+"""What the hot path asks the database when its cache does not know. Each is one hop to a reader's thread."""
+
+import datetime as dt
+from collections.abc import Sequence
+from typing import Any
+
+import zstandard
+from msgspec import Struct
+
+from conversations.store.database import Database
+from translation.values import Link, Origin
+
+CHUNK = 200  # values in one IN list
+SENT_CHAIN = 64  # a request as sent is kept whole at least every so many turns
+
+
+class KeyRow(Struct, frozen=True):
+    id: int
+    digest: str
+    storage: str
+    expires_at: float | None  # seconds; None = never
+
+
+class Found(Struct, frozen=True):
+    """A conversation's row."""
+
+    id: int
+    external_id: str
+
+
+class Node(Struct, frozen=True):
+    """A message of the tree, without its content."""
+
+    chain_hash: bytes
+    depth: int
+    answers: int
+
+
+class Known(Struct, frozen=True):
+    """What the store knows of the ids and hashes that a request mentions."""
+
+    links: dict[str, Link]
+    turns: dict[bytes, int]
+    origins: dict[int, Origin]
+    node: Node | None  # the deepest stored message of the request
+
+
+class Stored(Struct, frozen=True):
+    """A stored message, with its content."""
+
+    role: str
+    content: bytes
+    chain_hash: bytes
+    depth: int
+    answers: int
+
+
+class Answer(Struct, frozen=True):
+    """Where a turn ended: what a continuation starts from."""
+
+    conversation: Found
+    turn: int
+    status: str
+    head_hash: bytes
+    answer_hash: bytes
+    system_digest: bytes
+    tools_digest: bytes
+    stop_reason: str
+
+
+ANSWER = """
+SELECT c.id, c.external_id, t.id, t.status, t.head_hash, t.answer_hash, t.system_digest, t.tools_digest, t.stop_reason
+FROM conversations_turn t JOIN conversations_conversation c ON c.id = t.conversation_id """
+
+
+def key_by_digest(db: Database, digest: str) -> KeyRow | None:
+    sql = "SELECT id, digest, storage, expires_at FROM conversations_apikey WHERE digest = %s AND revoked_at IS NULL"
+    for row in db.query(sql, (digest,)):
+        return KeyRow(row[0], row[1], row[2], _seconds(row[3]))
+    return None
+
+
+def conversation(db: Database, key: int, external_id: str) -> Found | None:
+    sql = "SELECT id, external_id FROM conversations_conversation WHERE api_key_id = %s AND external_id = %s"
+    for row in db.query(sql, (key, external_id)):
+        return Found(*row)
+    return None
+
+
+def by_tool(db: Database, key: int, tool_use_ids: Sequence[str]) -> Found | None:
+    """The conversation of the newest of these calls."""
+    for chunk in _chunks(tool_use_ids):
+        sql = f"""SELECT c.id, c.external_id FROM conversations_toolmapping m
+            JOIN conversations_conversation c ON c.id = m.conversation_id
+            WHERE m.api_key_id = %s AND m.tool_use_id IN ({_marks(chunk)}) ORDER BY m.id DESC LIMIT 1"""  # noqa: S608
+        for row in db.query(sql, (key, *chunk)):
+            return Found(*row)
+    return None
+
+
+def by_prefix(db: Database, key: int, hashes: Sequence[bytes]) -> Found | None:
+    """The conversation that holds the longest of these chains with an answer of ours in it. Longest chain last."""
+    for chunk in _chunks(hashes):
+        sql = f"""SELECT c.id, c.external_id FROM conversations_message m
+            JOIN conversations_conversation c ON c.id = m.conversation_id
+            WHERE m.api_key_id = %s AND m.answers > 0 AND m.chain_hash IN ({_marks(chunk)})
+            ORDER BY m.depth DESC, m.id DESC LIMIT 1"""  # noqa: S608
+        for row in db.query(sql, (key, *chunk)):
+            return Found(*row)
+    return None
+
+
+def known(db: Database, conversation_id: int, tool_use_ids: Sequence[str], hashes: Sequence[bytes]) -> Known:
+    links = _links(db, conversation_id, tool_use_ids)
+    node: Node | None = None
+    turns: dict[bytes, int] = {}
+    for chunk in _chunks(hashes):
+        sql = f"""SELECT chain_hash, depth, answers, turn_id, message_id FROM conversations_message
+            WHERE conversation_id = %s AND chain_hash IN ({_marks(chunk)})"""  # noqa: S608
+        for chain_hash, depth, answers, turn, message_id in db.query(sql, (conversation_id, *chunk)):
+            if message_id:
+                turns[bytes(chain_hash)] = turn
+            if node is None or depth > node.depth:
+                node = Node(bytes(chain_hash), depth, answers)
+    wanted = {link.turn_id for link in links.values()} | set(turns.values())
+    return Known(links, turns, _origins(db, conversation_id, sorted(wanted)), node)
+
+
+def _links(db: Database, conversation_id: int, tool_use_ids: Sequence[str]) -> dict[str, Link]:
+    links: dict[str, Link] = {}
+    for chunk in _chunks(tool_use_ids):
+        sql = f"""SELECT tool_use_id, tool_name, upstream_name, upstream_call_id, arguments, upstream, model, state, turn_id, ordinal
+            FROM conversations_toolmapping WHERE conversation_id = %s AND tool_use_id IN ({_marks(chunk)})"""  # noqa: S608
+        for row in db.query(sql, (conversation_id, *chunk)):
+            links[row[0]] = _link(row)
+    return links
+
+
+def _link(row: Sequence[Any]) -> Link:
+    origin = Origin(row[5], row[6], bytes(row[7]))
+    return Link(row[0], row[1], row[2], row[3], bytes(row[4]), origin, turn_id=row[8], ordinal=row[9])
+
+
+def _origins(db: Database, conversation_id: int, turns: Sequence[int]) -> dict[int, Origin]:
+    origins: dict[int, Origin] = {}
+    for chunk in _chunks(turns):
+        sql = f"""SELECT turn_id, upstream, model, state FROM conversations_message
+            WHERE conversation_id = %s AND message_id <> '' AND turn_id IN ({_marks(chunk)})"""  # noqa: S608
+        for turn, upstream, model, state in db.query(sql, (conversation_id, *chunk)):
+            origins[turn] = Origin(upstream, model, bytes(state))
+    return origins
+
+
+def turn_links(db: Database, turn: int) -> list[Link]:
+    sql = """SELECT tool_use_id, tool_name, upstream_name, upstream_call_id, arguments, upstream, model, state, turn_id, ordinal
+        FROM conversations_toolmapping WHERE turn_id = %s ORDER BY ordinal"""
+    return [_link(row) for row in db.query(sql, (turn,))]
+
+
+def answer_by_message(db: Database, key: int, message_id: str) -> Answer | None:
+    """The turn that answered with this msg_… id."""
+    sql = """SELECT turn_id FROM conversations_message WHERE api_key_id = %s AND message_id = %s AND message_id <> ''"""
+    for (turn,) in db.query(sql, (key, message_id)):
+        return answer_of_turn(db, turn)
+    return None
+
+
+def answer_of_turn(db: Database, turn: int) -> Answer | None:
+    return _answer(db.query(ANSWER + "WHERE t.id = %s", (turn,)))
+
+
+def last_answer(db: Database, conversation_id: int) -> Answer | None:
+    """The newest turn of a conversation that has an answer."""
+    where = "WHERE t.conversation_id = %s AND t.status = 'complete' ORDER BY t.id DESC LIMIT 1"
+    return _answer(db.query(ANSWER + where, (conversation_id,)))
+
+
+def _answer(rows: list[tuple[Any, ...]]) -> Answer | None:
+    for row in rows:
+        hashes = (bytes(value) for value in row[4:8])
+        return Answer(Found(row[0], row[1]), row[2], row[3], *hashes, stop_reason=row[8])
+    return None
+
+
+def path(db: Database, conversation_id: int, head: bytes) -> list[Stored]:
+    """The messages from the root to `head`, in order."""
+    sql = """WITH RECURSIVE path (role, content, chain_hash, parent_hash, depth, answers) AS (
+          SELECT role, content, chain_hash, parent_hash, depth, answers FROM conversations_message
+          WHERE conversation_id = %s AND chain_hash = %s
+          UNION ALL
+          SELECT m.role, m.content, m.chain_hash, m.parent_hash, m.depth, m.answers FROM conversations_message m
+          JOIN path p ON m.conversation_id = %s AND m.chain_hash = p.parent_hash)
+        SELECT role, content, chain_hash, depth, answers FROM path ORDER BY depth"""
+    rows = db.query(sql, (conversation_id, head, conversation_id))
+    return [Stored(row[0], bytes(row[1]), bytes(row[2]), row[3], row[4]) for row in rows]
+
+
+def blob(db: Database, conversation_id: int, digest: bytes) -> bytes:
+    sql = "SELECT data FROM conversations_blob WHERE conversation_id = %s AND digest = %s"
+    for (data,) in db.query(sql, (conversation_id, digest)):
+        return zstandard.decompress(bytes(data))
+    return b""
+
+
+def last_sent(db: Database, conversation_id: int) -> tuple[int, int, bytes] | None:
+    """The newest request of a conversation as it was sent: its turn, its depth in the chain of shared prefixes, its bytes."""
+    sql = """SELECT id, sent_depth FROM conversations_turn WHERE conversation_id = %s ORDER BY id DESC LIMIT 1"""
+    for turn, depth in db.query(sql, (conversation_id,)):
+        return turn, depth, sent(db, turn)
+    return None
+
+
+def sent(db: Database, turn: int | None) -> bytes:
+    """A request as it was sent: shared prefixes of its ancestors and its own tail."""
+    tails: list[tuple[int, bytes]] = []
+    for _ in range(SENT_CHAIN + 2):
+        if turn is None:
+            break
+        rows = db.query("SELECT sent_parent, sent_prefix, sent_tail FROM conversations_turn WHERE id = %s", (turn,))
+        if not rows:
+            return b""
+        turn, prefix, tail = rows[0]
+        tails.append((prefix, zstandard.decompress(bytes(tail)) if tail else b""))
+    body = b""
+    for prefix, tail in reversed(tails):
+        body = body[:prefix] + tail
+    return body
+
+
+def claim_holder(db: Database, key: int, kind: str, token: str) -> Answer | None:
+    """The turn that holds a claim."""
+    where = "JOIN conversations_claim k ON k.turn = t.id WHERE k.api_key_id = %s AND k.kind = %s AND k.token = %s"
+    return _answer(db.query(ANSWER + where, (key, kind, token)))
+
+
+def _marks(values: Sequence[Any]) -> str:
+    return ", ".join(["%s"] * len(values))
+
+
+def _chunks(values: Sequence[Any]) -> list[Sequence[Any]]:
+    """Newest first: what is looked for is nearly always at the end."""
+    return [values[max(end - CHUNK, 0) : end] for end in range(len(values), 0, -CHUNK)]
+
+
+def _seconds(value: Any) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, str):
+        value = dt.datetime.fromisoformat(value).replace(tzinfo=dt.UTC)
+    return float(value.timestamp())

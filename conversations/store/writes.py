@@ -1,0 +1,288 @@
+"""What the hot path makes durable, one class per operation. Each is applied inside one transaction of the writer."""
+
+from msgspec import Struct
+
+from conversations.store.database import Database
+from translation.errors import ConversationEnded, ThreadRefused
+
+CONVERSATION = """
+INSERT INTO conversations_conversation (id, api_key_id, external_id, recognised, session_id, agent_id, parent_agent_id,
+  created_at, last_activity, held, turn_count, tool_count, last_model, last_status)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, FALSE, 0, 0, '', '')
+ON CONFLICT (api_key_id, external_id) DO NOTHING"""
+ACTIVITY = """
+UPDATE conversations_conversation SET last_activity = %s, turn_count = turn_count + 1, last_model = %s, last_status = 'running'
+WHERE id = %s"""
+TURN = """
+INSERT INTO conversations_turn (id, conversation_id, api_key_id, process, request_id, message_id, status, started_at,
+  requested_model, params, headers, stream, head_hash, system_digest, tools_digest, upstream, resolved_model, returned_model,
+  attempts, notes, note_count, sent_parent, sent_prefix, sent_tail, sent_meta, sent_depth, answer, answer_meta, answer_hash,
+  stop_reason, http_status, error_type, error_message, input_tokens, output_tokens, cache_read, cache_write, thinking_tokens,
+  usage_estimated, cost_micros, tool_count, state_ms, first_byte_ms, first_token_ms, duration_ms)
+VALUES (%s, %s, %s, %s, %s, %s, 'running', %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, '', %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,
+  %s, '', 0, '', '', 0, 0, 0, 0, 0, FALSE, 0, 0, %s, 0, 0, 0)"""
+MESSAGE = """
+INSERT INTO conversations_message (conversation_id, api_key_id, chain_hash, parent_hash, depth, answers, role, content, turn_id,
+  message_id, upstream, model, state, created_at)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+ON CONFLICT (conversation_id, chain_hash) DO NOTHING"""
+BLOB = """
+INSERT INTO conversations_blob (conversation_id, digest, data) VALUES (%s, %s, %s)
+ON CONFLICT (conversation_id, digest) DO NOTHING"""
+CLAIM = """
+INSERT INTO conversations_claim (api_key_id, conversation_id, kind, token, turn, created_at) VALUES (%s, %s, %s, %s, %s, %s)
+ON CONFLICT (api_key_id, kind, token) DO NOTHING"""
+ANSWERED = """
+UPDATE conversations_toolmapping SET status = %s, is_error = %s, result_size = %s, answered_at = %s, answered_turn = %s
+WHERE conversation_id = %s AND tool_use_id = %s AND status IN ('pending', 'streaming', 'repaired')"""
+LINK = """
+INSERT INTO conversations_toolmapping (conversation_id, api_key_id, turn_id, tool_use_id, tool_name, upstream, model,
+  upstream_name, upstream_call_id, ordinal, arguments, state, status, is_error, result_size, created_at)
+SELECT %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, FALSE, 0, %s
+WHERE EXISTS (SELECT 1 FROM conversations_conversation WHERE id = %s)
+ON CONFLICT (conversation_id, tool_use_id) DO UPDATE SET arguments = excluded.arguments, state = excluded.state,
+  status = excluded.status"""
+LINK_DONE = """
+UPDATE conversations_toolmapping SET arguments = %s, state = %s, status = %s WHERE conversation_id = %s AND tool_use_id = %s"""
+CLOSE = """
+UPDATE conversations_turn SET status = %s, upstream = %s, resolved_model = %s, returned_model = %s, attempts = %s, notes = %s,
+  note_count = %s, answer = %s, answer_meta = %s, answer_hash = %s, stop_reason = %s, http_status = %s, error_type = %s,
+  error_message = %s, input_tokens = %s, output_tokens = %s, cache_read = %s, cache_write = %s, thinking_tokens = %s,
+  usage_estimated = %s, cost_micros = %s, tool_count = %s, first_byte_ms = %s, first_token_ms = %s, duration_ms = %s
+WHERE id = %s"""
+TOUCH = """
+UPDATE conversations_conversation SET last_activity = %s, tool_count = tool_count + %s, last_status = %s WHERE id = %s"""
+USAGE = """
+INSERT INTO conversations_usageentry (api_key_id, conversation_id, request_id, attempt, created_at, requested_model, upstream,
+  model, returned_model, status, input_tokens, output_tokens, cache_read, cache_write, thinking_tokens, estimated, cost_micros,
+  tool_count, duration_ms, first_token_ms)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"""
+
+
+class StaleConversation(ConversationEnded):
+    """What this process believed about the conversation is no longer so: reload, and open the turn again."""
+
+
+class AlreadyClaimed(ThreadRefused):
+    """Another turn has the claim: `kind` tells which."""
+
+    kind = ""
+
+
+class ConversationRow(Struct, frozen=True):
+    id: int
+    api_key: int
+    external_id: str
+    recognised: str
+    session_id: str = ""
+    agent_id: str = ""
+    parent_agent_id: str = ""
+
+
+class MessageRow(Struct, frozen=True):
+    chain_hash: bytes
+    parent_hash: bytes
+    depth: int
+    answers: int
+    role: str
+    content: bytes
+    message_id: str = ""
+    upstream: str = ""
+    model: str = ""
+    state: bytes = b""
+
+
+class Answered(Struct, frozen=True):
+    tool_use_id: str
+    status: str
+    is_error: bool
+    size: int
+
+
+class ClaimRow(Struct, frozen=True):
+    kind: str
+    token: str
+
+
+class OpenTurn(Struct, frozen=True, kw_only=True):
+    """A turn begins: the conversation (new or known), what the request brought that was not stored yet, the turn itself."""
+
+    conversation: ConversationRow
+    created: bool  # the conversation's row may not exist yet
+    turn: int
+    process: int
+    request_id: str
+    message_id: str
+    now: str
+    requested_model: str
+    params: bytes
+    headers: bytes
+    stream: bool
+    head_hash: bytes
+    system_digest: bytes
+    tools_digest: bytes
+    upstream: str
+    resolved_model: str
+    notes: bytes
+    note_count: int
+    sent_parent: int | None
+    sent_prefix: int
+    sent_tail: bytes
+    sent_meta: bytes
+    sent_depth: int
+    state_ms: float
+    blobs: tuple[tuple[bytes, bytes], ...] = ()
+    messages: tuple[MessageRow, ...] = ()
+    answered: tuple[Answered, ...] = ()
+    claims: tuple[ClaimRow, ...] = ()
+
+    def apply(self, db: Database) -> None:
+        row = self.conversation
+        if self.created:
+            identity = (row.id, row.api_key, row.external_id, row.recognised, row.session_id, row.agent_id, row.parent_agent_id)
+            db.execute(CONVERSATION, (*identity, self.now, self.now))
+        if db.execute(ACTIVITY, (self.now, self.resolved_model or self.requested_model, row.id)) != 1:
+            raise StaleConversation("the conversation was ended meanwhile")
+        for claim in self.claims:
+            if db.execute(CLAIM, (row.api_key, row.id, claim.kind, claim.token, self.turn, self.now)) != 1:
+                error = AlreadyClaimed(f"another request has {claim.token}")
+                error.kind = claim.kind
+                raise error
+        self._insert(db)
+
+    def _insert(self, db: Database) -> None:
+        row = self.conversation
+        identity = (self.turn, row.id, row.api_key, self.process, self.request_id, self.message_id, self.now)
+        asked = (self.requested_model, self.params, self.headers, self.stream, self.head_hash)
+        context = (self.system_digest, self.tools_digest, self.upstream, self.resolved_model, b"[]", self.notes, self.note_count)
+        sent = (self.sent_parent, self.sent_prefix, self.sent_tail, self.sent_meta, self.sent_depth)
+        db.execute(TURN, (*identity, *asked, *context, *sent, b"", b"{}", b"", self.state_ms))
+        for digest, data in self.blobs:
+            db.execute(BLOB, (row.id, digest, data))
+        if self.messages:
+            db.execute_many(MESSAGE, [message_values(row, self.turn, self.now, message) for message in self.messages])
+        for result in self.answered:
+            values = (result.status, result.is_error, result.size, self.now, self.turn, row.id, result.tool_use_id)
+            db.execute(ANSWERED, values)
+
+
+def message_values(row: ConversationRow, turn: int, now: str, message: MessageRow) -> tuple[object, ...]:
+    node = (message.chain_hash, message.parent_hash, message.depth, message.answers, message.role, message.content)
+    answer = (message.message_id, message.upstream, message.model, message.state)
+    return (row.id, row.api_key, *node, turn, *answer, now)
+
+
+class LinkRow(Struct, frozen=True):
+    tool_use_id: str
+    name: str
+    upstream_name: str
+    upstream_id: str
+    ordinal: int
+    arguments: bytes = b""
+    state: bytes = b""
+    status: str = "streaming"
+    fresh: bool = True  # not stored yet
+
+
+class SaveLinks(Struct, frozen=True):
+    """The tool calls that one upstream read brought or completed."""
+
+    conversation: ConversationRow
+    turn: int
+    upstream: str
+    model: str
+    now: str
+    links: tuple[LinkRow, ...]
+
+    def apply(self, db: Database) -> None:
+        row = self.conversation
+        for link in self.links:
+            if link.fresh:
+                owner = (row.id, row.api_key, self.turn, link.tool_use_id, link.name, self.upstream, self.model)
+                call = (link.upstream_name, link.upstream_id, link.ordinal, link.arguments, link.state, link.status)
+                touched = db.execute(LINK, (*owner, *call, self.now, row.id))
+            else:
+                done = (link.arguments, link.state, link.status)
+                touched = db.execute(LINK_DONE, (*done, row.id, link.tool_use_id))
+            if touched != 1:
+                raise ConversationEnded("the conversation was ended while this turn ran")
+
+
+class UsageRow(Struct, frozen=True, kw_only=True):
+    attempt: int
+    upstream: str
+    model: str
+    returned_model: str = ""
+    status: str
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    thinking_tokens: int = 0
+    estimated: bool = False
+    cost_micros: int = 0
+    tool_count: int = 0
+    duration_ms: float = 0
+    first_token_ms: float = 0
+
+
+class CloseTurn(Struct, frozen=True, kw_only=True):
+    """A turn has ended, well or not: what came back, what was used, and the answer as a message of the tree."""
+
+    conversation: ConversationRow
+    turn: int
+    request_id: str
+    now: str
+    requested_model: str
+    status: str
+    attempts: bytes
+    notes: bytes
+    note_count: int
+    answer: bytes
+    answer_meta: bytes
+    usage: tuple[UsageRow, ...]
+    message: MessageRow | None = None
+    stop_reason: str = ""
+    http_status: int = 0
+    error_type: str = ""
+    error_message: str = ""
+    first_byte_ms: float = 0
+    first_token_ms: float = 0
+    duration_ms: float = 0
+    release: tuple[ClaimRow, ...] = ()  # a turn that failed gives its claims back
+
+    def apply(self, db: Database) -> None:
+        row, last = self.conversation, self.usage[-1]
+        answer_hash = self.message.chain_hash if self.message else b""
+        where = (self.status, last.upstream, last.model, last.returned_model, self.attempts, self.notes, self.note_count)
+        came = (self.answer, self.answer_meta, answer_hash, self.stop_reason, self.http_status, self.error_type)
+        tokens = (last.input_tokens, last.output_tokens, last.cache_read, last.cache_write, last.thinking_tokens)
+        figures = (last.estimated, sum(entry.cost_micros for entry in self.usage), last.tool_count)
+        times = (self.first_byte_ms, self.first_token_ms, self.duration_ms)
+        values = (*where, *came, self.error_message, *tokens, *figures, *times, self.turn)
+        alive = db.execute(CLOSE, values) == 1
+        for entry in self.usage:
+            db.execute(USAGE, self._usage(entry))
+        if not alive:
+            return  # terminated meanwhile: the ledger still counts what was used
+        db.execute(TOUCH, (self.now, last.tool_count, self.status, row.id))
+        if self.message is not None:
+            db.execute(MESSAGE, message_values(row, self.turn, self.now, self.message))
+        for claim in self.release:
+            sql = "DELETE FROM conversations_claim WHERE api_key_id = %s AND kind = %s AND token = %s AND turn = %s"
+            db.execute(sql, (row.api_key, claim.kind, claim.token, self.turn))
+
+    def _usage(self, entry: UsageRow) -> tuple[object, ...]:
+        row = self.conversation
+        who = (row.api_key, row.external_id, self.request_id, entry.attempt, self.now, self.requested_model)
+        what = (entry.upstream, entry.model, entry.returned_model, entry.status, entry.input_tokens, entry.output_tokens)
+        more = (entry.cache_read, entry.cache_write, entry.thinking_tokens, entry.estimated, entry.cost_micros)
+        return (*who, *what, *more, entry.tool_count, entry.duration_ms, entry.first_token_ms)
+
+
+class Heartbeat(Struct, frozen=True):
+    process: int
+    now: str
+
+    def apply(self, db: Database) -> None:
+        db.execute("UPDATE conversations_process SET seen_at = %s WHERE id = %s", (self.now, self.process))
