@@ -75,6 +75,8 @@ class Exchange(httpx.AsyncByteStream):
             if not chunks:
                 if self.failure is not None:
                     raise self.failure
+                if self._connection is not None:
+                    return b""  # nudged
                 raise StopAsyncIteration
         data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
         chunks.clear()
@@ -98,6 +100,11 @@ class Exchange(httpx.AsyncByteStream):
             self._waiter = None
             if not waiter.done():
                 waiter.set_result(None)
+
+    def nudge(self) -> None:
+        """Let the consumer that waits for the body have an empty chunk: it has something else to do."""
+        if self.status:
+            self.wake()
 
     @property
     def waiting(self) -> bool:

@@ -1,0 +1,263 @@
+"""What this process remembers of conversations: a cache in front of the store that only ever adds.
+
+Messages and links are immutable, so what is cached stays true; what is not cached is asked for. Only the end of a
+conversation takes something away: then its entry is dropped, and a turn that still believed in it fails its opening write.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from functools import partial
+from typing import Generic, TypeVar
+
+from msgspec import Struct
+
+from conversations import ids
+from conversations.store import Store, reads
+from conversations.store.database import Database
+from conversations.store.reads import Answer, Found, Known, Node, Stored
+from conversations.store.writes import ConversationRow
+from translation.client.identity import Identity
+from translation.errors import ThreadNotFound
+from translation.state import Snapshot, Wanted
+from translation.values import Link, Origin, Request, ToolResult, ToolUse
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+CONVERSATIONS = 4_096
+POINTERS = 65_536
+SENT_BYTES = 32 * 1024 * 1024
+
+
+class Recent(OrderedDict[Key, Value], Generic[Key, Value]):
+    """A dictionary that forgets what was used longest ago."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__()
+        self._limit = limit
+
+    def use(self, key: Key) -> Value | None:
+        value = self.get(key)
+        if value is not None:
+            self.move_to_end(key)
+        return value
+
+    def put(self, key: Key, value: Value) -> None:
+        self[key] = value
+        self.move_to_end(key)
+        if len(self) > self._limit:
+            self.popitem(last=False)
+
+
+class Sent(Struct, frozen=True):
+    """A request as it was sent, for the next one to share its beginning."""
+
+    turn: int
+    depth: int
+    body: bytes
+
+
+class Conversation:
+    """What is known of one conversation."""
+
+    __slots__ = ("links", "nodes", "origins", "row", "stored", "turns")
+
+    def __init__(self, row: ConversationRow, *, stored: bool) -> None:
+        self.row = row
+        self.stored = stored  # whether its row is known to be in the database
+        self.links: dict[str, Link] = {}
+        self.turns: dict[bytes, int] = {}
+        self.origins: dict[int, Origin] = {}
+        self.nodes: dict[bytes, Node] = {}
+
+    @property
+    def snapshot(self) -> Snapshot:
+        return Snapshot(self.links, self.turns, self.origins)
+
+    def learn(self, known: Known) -> None:
+        self.links.update(known.links)
+        self.turns.update(known.turns)
+        self.origins.update(known.origins)
+        if known.node is not None:
+            self.nodes[known.node.chain_hash] = known.node
+
+    def deepest(self, chain: Sequence[bytes]) -> tuple[int, Node | None]:
+        """How many messages of this chain are stored, and the last of those."""
+        for index in range(len(chain) - 1, -1, -1):
+            if (node := self.nodes.get(chain[index])) is not None:
+                return index + 1, node
+        return 0, None
+
+
+class Resolved(Struct, frozen=True):
+    """The conversation of a request; `base` is where the request goes on when it holds only what is new."""
+
+    conversation: Conversation
+    base: Answer | None = None
+
+
+class State:
+    def __init__(self, store: Store, rows: ids.RowIds) -> None:
+        self._store = store
+        self._rows = rows
+        self._conversations: Recent[tuple[int, str], Conversation] = Recent(CONVERSATIONS)
+        self._names: dict[int, tuple[int, str]] = {}
+        self._tools: Recent[tuple[int, str], Found] = Recent(POINTERS)
+        self._hashes: Recent[tuple[int, bytes], Found] = Recent(POINTERS)
+        self._sent: OrderedDict[int, Sent] = OrderedDict()
+        self._sent_size = 0
+
+    # ------------------------------------------------------------ which conversation is this
+
+    async def resolve(self, key: int, request: Request, identity: Identity, chain: Sequence[bytes]) -> Resolved:
+        """The six steps, always within the key."""
+        if request.thread is not None and request.thread.kind == "continue":
+            return await self._continue(key, request.thread.previous_message_id)
+        if identity.conversation_id:
+            conversation = await self._named(key, identity.conversation_id, "header", identity)
+            return Resolved(conversation, await self._last(conversation) if identity.append else None)
+        if identity.session_id:
+            name = identity.session_id + (f"/{identity.agent_id}" if identity.agent_id else "")
+            return Resolved(await self._named(key, name[:255], "session", identity))
+        found = await self._recognise(key, request, chain)
+        if found is not None:
+            return Resolved(self._entry(key, found))
+        return Resolved(self._fresh(key, ids.conversation_id(), "new", identity))
+
+    async def _continue(self, key: int, message_id: str) -> Resolved:
+        base = await self._store.read(partial(reads.answer_by_message, key=key, message_id=message_id), None)
+        if base is None or not base.answer_hash:
+            raise ThreadNotFound(f"thread.previous_message_id: {message_id} is not known", code="thread_not_found")
+        return Resolved(self._entry(key, base.conversation), base)
+
+    async def _named(self, key: int, name: str, how: str, identity: Identity) -> Conversation:
+        known = self._conversations.use((key, name))
+        if known is not None:
+            return known
+        found = await self._store.read(partial(reads.conversation, key=key, external_id=name), None)
+        # Another request may have made the entry while this one was reading: there must be one.
+        known = self._conversations.use((key, name))
+        if known is not None:
+            return known
+        return self._entry(key, found) if found else self._fresh(key, name, how, identity)
+
+    async def _last(self, conversation: Conversation) -> Answer | None:
+        if not conversation.stored:
+            return None
+        return await self._store.read(partial(reads.last_answer, conversation_id=conversation.row.id), None)
+
+    async def _recognise(self, key: int, request: Request, chain: Sequence[bytes]) -> Found | None:
+        tools = _tool_ids(request)
+        for tool in reversed(tools):
+            if (found := self._tools.use((key, tool))) is not None and self._alive(found):
+                return found
+        hashes = [hash_ for message, hash_ in zip(request.messages, chain, strict=True) if message.role == "assistant"]
+        if not tools and hashes:
+            for hash_ in reversed(hashes):
+                if (found := self._hashes.use((key, hash_))) is not None and self._alive(found):
+                    return found
+        if not tools and not hashes:
+            return None
+        return await self._store.read(partial(_search, key=key, tools=tools, hashes=hashes), None)
+
+    def _alive(self, found: Found) -> bool:
+        """Still cached under that id: a conversation that ended was dropped, and its name may be another one's now."""
+        return found.id in self._names
+
+    def _entry(self, key: int, found: Found) -> Conversation:
+        known = self._conversations.use((key, found.external_id))
+        if known is not None and known.row.id == found.id:
+            return known
+        return self._keep(Conversation(ConversationRow(found.id, key, found.external_id, ""), stored=True))
+
+    def _fresh(self, key: int, name: str, how: str, identity: Identity) -> Conversation:
+        session = (identity.session_id, identity.agent_id, identity.parent_agent_id) if how == "session" else ("", "", "")
+        return self._keep(Conversation(ConversationRow(self._rows.mint(), key, name, how, *session), stored=False))
+
+    def _keep(self, conversation: Conversation) -> Conversation:
+        row = conversation.row
+        self._conversations.put((row.api_key, row.external_id), conversation)
+        self._names[row.id] = (row.api_key, row.external_id)
+        if len(self._names) > 2 * CONVERSATIONS:
+            live = {entry.row.id for entry in self._conversations.values()}
+            self._names = {id_: name for id_, name in self._names.items() if id_ in live}
+        return conversation
+
+    # ------------------------------------------------------------ what is known of it
+
+    async def know(self, conversation: Conversation, wanted: Wanted) -> Snapshot:
+        """A snapshot that holds everything stored about what the request mentions."""
+        missing = tuple(id_ for id_ in wanted.tool_use_ids if id_ not in conversation.links)
+        hashes = tuple(hash_ for hash_ in wanted.hashes if hash_ not in conversation.nodes)
+        if conversation.stored and (missing or hashes):
+            job = partial(reads.known, conversation_id=conversation.row.id, tool_use_ids=missing, hashes=hashes)
+            conversation.learn(await self._store.read(job, Known({}, {}, {}, None)))
+        return conversation.snapshot
+
+    async def path(self, conversation: Conversation, head: bytes) -> list[Stored]:
+        stored = await self._store.read(partial(reads.path, conversation_id=conversation.row.id, head=head), [])
+        for message in stored:
+            conversation.nodes[message.chain_hash] = Node(message.chain_hash, message.depth, message.answers)
+        return stored
+
+    async def answer_of_turn(self, turn: int) -> Answer | None:
+        return await self._store.read(partial(reads.answer_of_turn, turn=turn), None)
+
+    async def turn_links(self, turn: int) -> list[Link]:
+        return await self._store.read(partial(reads.turn_links, turn=turn), [])
+
+    async def blob(self, conversation: Conversation, digest: bytes) -> bytes:
+        if not digest:
+            return b""
+        return await self._store.read(partial(reads.blob, conversation_id=conversation.row.id, digest=digest), b"")
+
+    async def last_sent(self, conversation: Conversation) -> Sent | None:
+        known = self._sent.get(conversation.row.id)
+        if known is not None or not conversation.stored:
+            return known
+        found = await self._store.read(partial(reads.last_sent, conversation_id=conversation.row.id), None)
+        return Sent(*found) if found else None
+
+    # ------------------------------------------------------------ what is new
+
+    def note_links(self, conversation: Conversation, links: Sequence[Link]) -> None:
+        found = Found(conversation.row.id, conversation.row.external_id)
+        for link in links:
+            conversation.links[link.tool_use_id] = link
+            self._tools.put((conversation.row.api_key, link.tool_use_id), found)
+
+    def note_answer(self, conversation: Conversation, node: Node, turn: int, origin: Origin) -> None:
+        conversation.nodes[node.chain_hash] = node
+        conversation.turns[node.chain_hash] = turn
+        conversation.origins[turn] = origin
+        found = Found(conversation.row.id, conversation.row.external_id)
+        self._hashes.put((conversation.row.api_key, node.chain_hash), found)
+
+    def note_sent(self, conversation: Conversation, sent: Sent) -> None:
+        old = self._sent.pop(conversation.row.id, None)
+        self._sent_size += len(sent.body) - (len(old.body) if old else 0)
+        self._sent[conversation.row.id] = sent
+        while self._sent_size > SENT_BYTES and len(self._sent) > 1:
+            self._sent_size -= len(self._sent.popitem(last=False)[1].body)
+
+    def forget(self, conversation_id: int) -> None:
+        """The conversation ended, or this process was wrong about it."""
+        name = self._names.pop(conversation_id, None)
+        if name is not None and (entry := self._conversations.get(name)) is not None and entry.row.id == conversation_id:
+            del self._conversations[name]
+        if (sent := self._sent.pop(conversation_id, None)) is not None:
+            self._sent_size -= len(sent.body)
+
+
+def _tool_ids(request: Request) -> list[str]:
+    return [
+        block.id if isinstance(block, ToolUse) else block.tool_use_id
+        for message in request.messages
+        for block in message.blocks
+        if isinstance(block, ToolUse | ToolResult)
+    ]
+
+
+def _search(db: Database, key: int, tools: list[str], hashes: list[bytes]) -> Found | None:
+    """One hop for steps four and five."""
+    return (reads.by_tool(db, key, tools) if tools else None) or reads.by_prefix(db, key, hashes)

@@ -1,0 +1,161 @@
+"""Calling an upstream: keys in rotation, one HTTP exchange, and what went wrong in the bridge's own terms."""
+
+import time
+from collections.abc import AsyncIterator
+
+import httpx
+from msgspec import Struct
+
+from conversations.transport import Transport
+from translation.adapter import UpstreamRequest
+from translation.errors import BridgeError, UpstreamFailed, UpstreamKeyRefused, UpstreamProtocolError, UpstreamTimeout
+from translation.providers.profiles import Profile
+
+CONNECT_SECONDS = 10.0
+WRITE_SECONDS = 60.0
+REST_SECONDS = 30.0
+ERROR_BODY_LIMIT = 256 * 1024
+
+
+class Upstream(Struct, frozen=True):
+    """A configured upstream. Its keys are secrets: they appear nowhere but in the head of a request."""
+
+    name: str
+    profile: Profile
+    base_url: str
+    keys: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Upstream({self.name!r}, {self.base_url!r}, {len(self.keys)} keys)"
+
+
+class Answer:
+    """An upstream's answer: its head, and its body as it comes."""
+
+    __slots__ = ("_stream", "headers", "status")
+
+    def __init__(self, response: httpx.Response) -> None:
+        self.status = response.status_code
+        self.headers = response.headers
+        self._stream = response.stream
+
+    @property
+    def content_type(self) -> str:
+        return str(self.headers.get("content-type", ""))
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """One item per socket read; an empty one when `nudge` was called."""
+        assert isinstance(self._stream, httpx.AsyncByteStream)
+        try:
+            async for chunk in self._stream:
+                yield chunk
+        except httpx.HTTPError as error:
+            raise failure(error) from error
+
+    async def body(self) -> bytes:
+        """The whole body, up to the size that an error may have."""
+        parts, size = [], 0
+        async for chunk in self.chunks():
+            parts.append(chunk)
+            size += len(chunk)
+            if size > ERROR_BODY_LIMIT:
+                break
+        await self.close()
+        return b"".join(parts)
+
+    def nudge(self) -> None:
+        nudge = getattr(self._stream, "nudge", None)
+        if nudge is not None:
+            nudge()
+
+    async def close(self) -> None:
+        assert isinstance(self._stream, httpx.AsyncByteStream)
+        await self._stream.aclose()
+
+
+class KeyRing:
+    """The keys of one upstream, in rotation; one that was refused or limited rests for a while."""
+
+    def __init__(self) -> None:
+        self._next = 0
+        self._resting: dict[str, float] = {}
+
+    def pick(self, keys: tuple[str, ...]) -> str:
+        if not keys:
+            return ""
+        now = time.monotonic()
+        for offset in range(len(keys)):
+            key = keys[(self._next + offset) % len(keys)]
+            if self._resting.get(key, 0) <= now:
+                self._next = (self._next + offset + 1) % len(keys)
+                return key
+        # All of them rest: the one that is due first is better than none.
+        return min(keys, key=lambda key: self._resting.get(key, 0))
+
+    def rest(self, key: str, seconds: float) -> None:
+        self._resting[key] = time.monotonic() + seconds
+
+
+class Upstreams:
+    """The process's connections to all upstreams."""
+
+    def __init__(self, idle_seconds: float, transport: httpx.AsyncBaseTransport | None = None) -> None:
+        self._transport = transport or Transport()
+        self._timeout = {"connect": CONNECT_SECONDS, "write": WRITE_SECONDS, "read": idle_seconds, "pool": None}
+        self._rings: dict[str, KeyRing] = {}
+
+    async def send(self, upstream: Upstream, request: UpstreamRequest) -> Answer:
+        ring = self._rings.setdefault(upstream.name, KeyRing())
+        key = ring.pick(upstream.keys)
+        try:
+            response = await self._transport.handle_async_request(self._request(upstream, request, key))
+        except httpx.HTTPError as error:
+            raise failure(error) from error
+        except httpx.InvalidURL as error:
+            raise UpstreamFailed(f"the upstream's address is not a URL: {error}") from error
+        if response.status_code in (401, 403, 429) and key:
+            ring.rest(key, REST_SECONDS)
+        return Answer(response)
+
+    async def close(self) -> None:
+        await self._transport.aclose()
+
+    def _request(self, upstream: Upstream, request: UpstreamRequest, key: str) -> httpx.Request:
+        headers = [("content-type", "application/json"), ("accept-encoding", "identity"), *request.headers]
+        if key:
+            headers.append(_authorization(upstream.profile, key))
+        return httpx.Request(
+            "POST",
+            _url(upstream.base_url, request.path),
+            headers=headers,
+            content=request.body,
+            extensions={"timeout": self._timeout},
+        )
+
+
+def _authorization(profile: Profile, key: str) -> tuple[str, str]:
+    return ("authorization", f"Bearer {key}") if profile.auth == "bearer" else (profile.auth, key)
+
+
+def _url(base: str, path: str) -> str:
+    """Azure's base URLs carry a query, which goes behind the path."""
+    base, _, query = base.partition("?")
+    joiner = "&" if "?" in path else "?"
+    return base.rstrip("/") + path + (joiner + query if query else "")
+
+
+def failure(error: httpx.HTTPError) -> BridgeError:
+    """A failed exchange. Messages name no address: a base URL may hold a secret."""
+    match error:
+        case httpx.TimeoutException():
+            return UpstreamTimeout("the upstream did not answer in time")
+        case httpx.ConnectError():
+            return UpstreamFailed("the upstream could not be reached")
+        case httpx.RemoteProtocolError():
+            return UpstreamProtocolError("the upstream closed the connection before its answer was complete")
+        case _:
+            return UpstreamFailed(f"the connection to the upstream failed ({type(error).__name__})")
+
+
+def key_refused(status: int) -> UpstreamKeyRefused:
+    return UpstreamKeyRefused(f"the bridge's upstream key was refused (HTTP {status})")
