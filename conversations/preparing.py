@@ -1,0 +1,134 @@
+"""From a parsed request to the upstream request: which conversation it is, what the store adds, what has to be repaired.
+
+Nothing is written here. The result is a value; opening the turn, and answering it, come after.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from conversations.records import digest
+from conversations.routing import Route
+from conversations.state import Conversation, Resolved, State
+from conversations.store.reads import Answer
+from translation import adapters, policies
+from translation.adapter import UpstreamRequest
+from translation.chain import chain
+from translation.client.identity import Identity
+from translation.client.parse import parse_system, parse_tools
+from translation.client.stored import parse_message
+from translation.errors import ThreadRefused
+from translation.history import repair
+from translation.state import continues, hydrate, restore, unknown_results, wanted
+from translation.values import Link, Message, Note, Request, ToolUse
+
+
+class Prepared(Struct, frozen=True):
+    """A request that is ready to be sent, and everything that the turn has to remember about how it came to be."""
+
+    conversation: Conversation
+    base: Answer | None
+    received: Request  # with what the store put before it, as it will be stored
+    chain: tuple[bytes, ...]
+    request: Request  # hydrated, under the policies, repaired
+    route: Route
+    sent: UpstreamRequest
+    notes: tuple[Note, ...]
+    system_digest: bytes
+    tools_digest: bytes
+
+
+async def prepare(
+    state: State, key: int, storage: str, request: Request, identity: Identity, route: Route, profile: str
+) -> Prepared:
+    if request.thread is not None and storage != "full":
+        raise ThreadRefused("thread: this key does not store conversations", code="thread_unsupported_request")
+    hashes = chain(request.messages)
+    resolved = await state.resolve(key, request, identity, hashes)
+    conversation = resolved.conversation
+    received, hashes = await _completed(state, resolved, request, hashes)
+    snapshot = await state.know(conversation, wanted(received, hashes))
+    unknown_results(received, snapshot)
+    link = continues(received, snapshot)
+    history = await _history_of(state, conversation, link) if link is not None else ()
+    received, notes = restore(received, snapshot, history)
+    if notes:
+        hashes = chain(received.messages)
+        snapshot = await state.know(conversation, wanted(received, hashes))
+    hydrated = hydrate(received, hashes, snapshot)
+    governed, policy_notes = policies.apply(hydrated, route.target.profile, profile)
+    repaired, repair_notes = repair(governed, route.target.profile)
+    sent = adapters.adapter(route.target.profile).build(repaired, route.target)
+    return Prepared(
+        conversation,
+        resolved.base,
+        received,
+        hashes,
+        repaired,
+        route,
+        sent,
+        _fresh((*notes, *policy_notes, *repair_notes, *sent.notes), conversation, hashes),
+        digest(received.raw_system) if received.raw_system else b"",
+        digest(received.raw_tools) if received.raw_tools else b"",
+    )
+
+
+async def _completed(
+    state: State, resolved: Resolved, request: Request, hashes: tuple[bytes, ...]
+) -> tuple[Request, tuple[bytes, ...]]:
+    """A request that holds only what is new gets the stored history, system and tools put before it."""
+    base, conversation = resolved.base, resolved.conversation
+    if base is None:
+        return request, hashes
+    if request.thread is not None:
+        _same_fingerprint(request, base)
+    stored = await state.path(conversation, base.answer_hash)
+    history = tuple(parse_message(item.role, item.content) for item in stored)
+    changed = replace(request, messages=history + request.messages)
+    if not request.raw_system and base.system_digest:
+        raw = await state.blob(conversation, base.system_digest)
+        changed = replace(changed, raw_system=raw, system=parse_system(raw))
+    if not request.raw_tools and base.tools_digest:
+        raw = await state.blob(conversation, base.tools_digest)
+        changed = replace(changed, raw_tools=raw, tools=parse_tools(raw, request.betas))
+    return changed, (*(item.chain_hash for item in stored), *chain(request.messages, base.answer_hash))
+
+
+def _same_fingerprint(request: Request, base: Answer) -> None:
+    for name, raw, known in (
+        ("system", request.raw_system, base.system_digest),
+        ("tools", request.raw_tools, base.tools_digest),
+    ):
+        if raw and digest(raw) != known:
+            raise ThreadRefused(f"{name}: differs from the thread's", code="thread_fingerprint_mismatch")
+
+
+async def _history_of(state: State, conversation: Conversation, link: Link) -> tuple[Message, ...]:
+    """What is stored up to and including the answer that made this call."""
+    base = await state.answer_of_turn(link.turn_id)
+    if base is None:
+        return ()
+    stored = await state.path(conversation, base.answer_hash or base.head_hash)
+    history = tuple(parse_message(item.role, item.content) for item in stored if _is_content(item.content))
+    if len(history) != len(stored):
+        return ()  # a key that keeps no text: the call is rebuilt from its mapping
+    if not base.answer_hash and history:
+        # The turn never ended (a crash, a disconnect), but the client has seen these calls.
+        links = await state.turn_links(link.turn_id)
+        calls = tuple(ToolUse(item.tool_use_id, item.name, item.arguments or b"{}", item) for item in links)
+        history = (*history, Message("assistant", calls))
+    return history
+
+
+def _is_content(content: bytes) -> bool:
+    """Below full storage a message's blocks are only their kinds and sizes."""
+    blocks = msgspec.json.decode(content)
+    return not any("size" in block and len(block) == 2 for block in blocks)
+
+
+def _fresh(notes: Sequence[Note], conversation: Conversation, hashes: Sequence[bytes]) -> tuple[Note, ...]:
+    """A repair of a message that an earlier turn stored was recorded there: storage grows by what is new only."""
+    stored, _ = conversation.deepest(hashes)
+    return tuple(note for note in notes if note.message < 0 or note.message >= stored)
