@@ -1,4 +1,4 @@
-"""The ASGI entry: HTTP through Django, and lifespan."""
+"""The ASGI entry: the hot paths through the lean handler, everything else through Django, and lifespan."""
 
 import os
 from collections.abc import Awaitable, Callable, Mapping
@@ -8,16 +8,28 @@ from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "bridge_project.settings")
 
+django_application = get_asgi_application()
+
+from conversations import process  # noqa: E402 - Django has to be set up first
+from conversations.api.lean import serve  # noqa: E402
+from conversations.api.paths import canonical  # noqa: E402
+from conversations.api.urls import operation  # noqa: E402
+
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
-django_application = get_asgi_application()
+HOT = {path: operation(path) for path in ("/v1/messages",)}
 
 
 async def application(scope: dict[str, Any], receive: Receive, send: Send) -> None:
     match scope["type"]:
         case "http":
-            await django_application(scope, receive, send)
+            scope = canonical(scope)
+            hot = HOT.get(scope["path"]) if scope["method"] == "POST" else None
+            if hot is not None:
+                await serve(hot, scope, receive, send)
+            else:
+                await django_application(scope, receive, send)
         case "lifespan":
             await _lifespan(receive, send)
         case kind:
@@ -26,6 +38,10 @@ async def application(scope: dict[str, Any], receive: Receive, send: Send) -> No
 
 async def _lifespan(receive: Receive, send: Send) -> None:
     await receive()
+    current = process.current()
+    await current.start()
     await send({"type": "lifespan.startup.complete"})
     await receive()
+    await current.stop()
+    process.discard()
     await send({"type": "lifespan.shutdown.complete"})

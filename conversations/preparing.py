@@ -17,8 +17,9 @@ from translation import adapters, policies
 from translation.adapter import UpstreamRequest
 from translation.chain import chain
 from translation.client.identity import Identity
-from translation.client.parse import parse_system, parse_tools
+from translation.client.parse import parse_system
 from translation.client.stored import parse_message
+from translation.client.tools import tools as parse_tools
 from translation.errors import ThreadRefused
 from translation.history import repair
 from translation.state import continues, hydrate, restore, unknown_results, wanted
@@ -92,7 +93,7 @@ async def _completed(
         changed = replace(changed, raw_system=raw, system=parse_system(raw))
     if not request.raw_tools and base.tools_digest:
         raw = await state.blob(conversation, base.tools_digest)
-        changed = replace(changed, raw_tools=raw, tools=parse_tools(raw, request.betas))
+        changed = replace(changed, raw_tools=raw, tools=parse_tools(msgspec.Raw(raw), request.betas))
     return changed, (*(item.chain_hash for item in stored), *chain(request.messages, base.answer_hash))
 
 

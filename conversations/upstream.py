@@ -1,12 +1,12 @@
 """Calling an upstream: keys in rotation, one HTTP exchange, and what went wrong in the bridge's own terms."""
 
 import time
-from collections.abc import AsyncIterator
 
 import httpx
 from msgspec import Struct
 
 from conversations.transport import Transport
+from conversations.transport.exchange import Exchange
 from translation.adapter import UpstreamRequest
 from translation.errors import BridgeError, UpstreamFailed, UpstreamKeyRefused, UpstreamProtocolError, UpstreamTimeout
 from translation.providers.profiles import Profile
@@ -37,39 +37,35 @@ class Answer:
     def __init__(self, response: httpx.Response) -> None:
         self.status = response.status_code
         self.headers = response.headers
+        assert isinstance(response.stream, Exchange)
         self._stream = response.stream
 
     @property
     def content_type(self) -> str:
         return str(self.headers.get("content-type", ""))
 
-    async def chunks(self) -> AsyncIterator[bytes]:
-        """One item per socket read; an empty one when `nudge` was called."""
-        assert isinstance(self._stream, httpx.AsyncByteStream)
+    async def read(self) -> bytes | None:
+        """What the next socket read brings; b"" when `nudge` was called, None at the end."""
         try:
-            async for chunk in self._stream:
-                yield chunk
+            return await self._stream.__anext__()
+        except StopAsyncIteration:
+            return None
         except httpx.HTTPError as error:
             raise failure(error) from error
 
     async def body(self) -> bytes:
         """The whole body, up to the size that an error may have."""
         parts, size = [], 0
-        async for chunk in self.chunks():
+        while size < ERROR_BODY_LIMIT and (chunk := await self.read()) is not None:
             parts.append(chunk)
             size += len(chunk)
-            if size > ERROR_BODY_LIMIT:
-                break
         await self.close()
         return b"".join(parts)
 
     def nudge(self) -> None:
-        nudge = getattr(self._stream, "nudge", None)
-        if nudge is not None:
-            nudge()
+        self._stream.nudge()
 
     async def close(self) -> None:
-        assert isinstance(self._stream, httpx.AsyncByteStream)
         await self._stream.aclose()
 
 
@@ -99,8 +95,8 @@ class KeyRing:
 class Upstreams:
     """The process's connections to all upstreams."""
 
-    def __init__(self, idle_seconds: float, transport: httpx.AsyncBaseTransport | None = None) -> None:
-        self._transport = transport or Transport()
+    def __init__(self, idle_seconds: float) -> None:
+        self._transport = Transport()
         self._timeout = {"connect": CONNECT_SECONDS, "write": WRITE_SECONDS, "read": idle_seconds, "pool": None}
         self._rings: dict[str, KeyRing] = {}
 

@@ -61,7 +61,7 @@ def parse(body: bytes, version: str, betas: tuple[str, ...], *, counting: bool =
         model=_model(fields),
         messages=_messages(fields, thread),
         max_tokens=0 if counting and "max_tokens" not in fields else _max_tokens(fields),
-        system=_system(fields["system"]) if "system" in fields else (),
+        system=parse_system(fields["system"]) if "system" in fields else (),
         tools=offered,
         tool_choice=tool_choice(fields["tool_choice"], offered) if "tool_choice" in fields else None,
         stream=_optional(fields, "stream", _FLAG) or False,
@@ -147,7 +147,8 @@ def _message(raw: Raw, path: str) -> Message:
             raise one_of(path + ".role", ROLES, other)
 
 
-def _system(raw: Raw) -> tuple[Text, ...]:
+def parse_system(raw: Raw | bytes) -> tuple[Text, ...]:
+    """`system` in both of its forms."""
     found: list[Text] = []
     for index, block in enumerate(blocks(raw, "system")):
         if not isinstance(block, Text):

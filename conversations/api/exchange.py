@@ -1,0 +1,40 @@
+"""Requests and responses of the lean handler: what Django's own cost more than the work of a turn.
+
+They are Django's types, so that a ninja operation takes and returns them like any other.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+
+
+class LeanRequest(HttpRequest):
+    """Method, path, headers and the body, all read already."""
+
+    def __init__(self, scope: Mapping[str, Any], headers: dict[str, str], body: bytes, request_id: str) -> None:
+        # HttpRequest.__init__ builds five dictionaries that nobody reads on these paths.
+        self.method = scope["method"]
+        self.path = self.path_info = scope["path"]
+        self.lean_headers = headers
+        self.lean_body = body
+        self.request_id = request_id
+        self.META = {}
+        self.COOKIES = {}
+        self.resolver_match = None
+
+
+class LeanResponse(HttpResponse):
+    """A status, headers as pairs, and a body that is either bytes or comes in pieces."""
+
+    def __init__(
+        self, status: int, headers: list[tuple[bytes, bytes]], body: bytes = b"", stream: AsyncIterator[bytes] | None = None
+    ) -> None:
+        self.lean_status = status
+        self.lean_headers = headers
+        self.lean_body = body
+        self.lean_stream = stream
+        # For code that only knows Django's response (tests, logs of the stock handler).
+        self._charset = "utf-8"
+        self._reason_phrase = None
+        self.status_code = status

@@ -1,0 +1,109 @@
+"""The lean ASGI handler of the hot paths: no thread per request, no middleware, no ORM.
+
+Reads the body, runs the ninja operation, sends what it returns. When the client leaves, the operation is cancelled.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from conversations import ids
+from conversations.api.exchange import LeanRequest, LeanResponse
+from translation.client.render import error_body, error_headers
+from translation.errors import BridgeError, InvalidRequest, OwnFault, TooLarge
+
+Receive = Callable[[], Awaitable[Mapping[str, Any]]]
+Send = Callable[[Mapping[str, Any]], Awaitable[None]]
+Operation = Callable[[LeanRequest], Awaitable[LeanResponse]]
+
+BODY_LIMIT = 32 * 1024 * 1024
+
+log = logging.getLogger(__name__)
+
+
+class ClientGone(Exception):
+    """The client closed the connection before its request was whole."""
+
+
+async def serve(operation: Operation, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+    request_id = ids.request_id()
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+    try:
+        body = await read_body(headers, receive)
+    except ClientGone:
+        return
+    except BridgeError as error:
+        await _send_whole(error_response(error, request_id), send)
+        return
+    request = LeanRequest(scope, headers, body, request_id)
+    answering = asyncio.get_running_loop().create_task(_answer(operation, request, send))
+    leaving = asyncio.get_running_loop().create_task(_disconnected(receive))
+    try:
+        await asyncio.wait((answering, leaving), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        leaving.cancel()
+        if not answering.done():
+            answering.cancel()
+    await asyncio.gather(answering, return_exceptions=True)
+
+
+async def read_body(headers: Mapping[str, str], receive: Receive) -> bytes:
+    declared = headers.get("content-length", "")
+    if declared.isdigit() and int(declared) > BODY_LIMIT:
+        raise TooLarge(f"request exceeds the maximum size of {BODY_LIMIT} bytes")
+    if headers.get("content-encoding", "identity") not in ("", "identity"):
+        raise InvalidRequest(
+            f"content-encoding: {headers['content-encoding']} is not supported", code="request_body_encoding_unsupported"
+        )
+    parts, size = [], 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        part = message.get("body", b"")
+        size += len(part)
+        if size > BODY_LIMIT:
+            raise TooLarge(f"request exceeds the maximum size of {BODY_LIMIT} bytes")
+        parts.append(part)
+        if not message.get("more_body", False):
+            return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+async def _answer(operation: Operation, request: LeanRequest, send: Send) -> None:
+    try:
+        response = await operation(request)
+    except BridgeError as error:
+        response = error_response(error, request.request_id)
+    except Exception:  # the last resort: a fault of ours must look like one
+        log.exception("request %s failed", request.request_id)
+        response = error_response(OwnFault("internal error"), request.request_id)
+    if response.lean_stream is None:
+        await _send_whole(response, send)
+    else:
+        await _send_stream(response, send)
+
+
+async def _send_whole(response: LeanResponse, send: Send) -> None:
+    length = (b"content-length", b"%d" % len(response.lean_body))
+    await send({"type": "http.response.start", "status": response.lean_status, "headers": [*response.lean_headers, length]})
+    await send({"type": "http.response.body", "body": response.lean_body})
+
+
+async def _send_stream(response: LeanResponse, send: Send) -> None:
+    assert response.lean_stream is not None
+    await send({"type": "http.response.start", "status": response.lean_status, "headers": response.lean_headers})
+    async for chunk in response.lean_stream:
+        await send({"type": "http.response.body", "body": chunk, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def error_response(error: BridgeError, request_id: str) -> LeanResponse:
+    headers = [(b"content-type", b"application/json"), (b"request-id", request_id.encode())]
+    headers += [(name.encode(), value.encode()) for name, value in error_headers(error)]
+    return LeanResponse(error.status, headers, error_body(error, request_id))

@@ -1,0 +1,21 @@
+"""One spelling for each path: the `/anthropic` prefix and the forms without `/v1` lead to the same operations.
+
+Paths with a conversation's id are matched undecoded, since an id may hold a slash.
+"""
+
+from typing import Any
+
+ANTHROPIC = "/anthropic"
+SHORT = ("/models", "/chat/completions", "/embeddings")
+UNDECODED = "/v1/conversations/"
+
+
+def canonical(scope: dict[str, Any]) -> dict[str, Any]:
+    path: str = scope["path"]
+    found = path.removeprefix(ANTHROPIC) if path.startswith(ANTHROPIC + "/") else path
+    if found.startswith(SHORT):
+        found = "/v1" + found
+    elif found.startswith(UNDECODED):
+        raw = scope.get("raw_path") or found.encode()
+        found = raw.decode("latin-1").partition("?")[0].removeprefix(ANTHROPIC)
+    return scope if found == path else {**scope, "path": found}

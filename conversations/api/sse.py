@@ -1,0 +1,118 @@
+"""A turn as the response to its client: a whole message, or a stream that always ends in exactly one terminator."""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator
+
+from conversations.api.exchange import LeanResponse
+from conversations.bridge import Turn
+from conversations.process import WebProcess
+from translation.client.render import PING, error_event, message_body, sse
+from translation.errors import BridgeError, OwnFault
+from translation.events import WireEvent
+from translation.values import Note
+
+log = logging.getLogger(__name__)
+
+STREAM_HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no")]
+WARNINGS = {"unstored-link": "unstored-link", "usage-estimated": "usage-estimated"}
+WARNING_KINDS = {"substitution": "state-substituted", "repair": "history-repaired"}
+
+
+async def whole(turn: Turn) -> LeanResponse:
+    try:
+        await turn.begin()
+        while not turn.done:
+            await turn.read()
+    except BridgeError as error:
+        turn.fail(error)
+        raise
+    except asyncio.CancelledError:
+        turn.abort()
+        raise
+    headers = [(b"content-type", b"application/json"), *_headers(turn)]
+    return LeanResponse(200, headers, message_body(turn.accumulator))
+
+
+async def stream(turn: Turn, process: WebProcess) -> LeanResponse:
+    """Holds the status line until there is something to show, or it takes too long: errors until then are real ones."""
+    first = asyncio.get_running_loop().create_task(turn.begin())
+    try:
+        await asyncio.wait((first,), timeout=process.conf.hold_seconds)
+        if first.done():
+            first.result()
+    except BridgeError as error:
+        turn.fail(error)
+        raise
+    except asyncio.CancelledError:
+        first.cancel()
+        turn.abort()
+        raise
+    body = _Stream(turn, process, first)
+    return LeanResponse(200, [*STREAM_HEADERS, *_headers(turn)], stream=body.chunks())
+
+
+class _Stream:
+    """The body of a stream. Quiet ones are ticked by the process, so that no stream needs a timer of its own."""
+
+    __slots__ = ("_first", "_last", "_ping", "_process", "_turn")
+
+    def __init__(self, turn: Turn, process: WebProcess, first: "asyncio.Task[list[WireEvent]]") -> None:
+        self._turn = turn
+        self._process = process
+        self._first = first
+        self._last = time.monotonic()
+        self._ping = process.conf.ping_seconds
+
+    def tick(self, now: float) -> None:
+        if now - self._last >= self._ping:
+            self._turn.nudge()
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        turn = self._turn
+        self._process.quiet.add(self)
+        try:
+            while not self._first.done():
+                await asyncio.wait((self._first,), timeout=self._ping)
+                if not self._first.done():
+                    yield self._sent(PING)
+            yield self._sent(sse(self._first.result()))
+            while not turn.done:
+                wire = await turn.read()
+                if wire:
+                    yield self._sent(sse(wire))
+                elif time.monotonic() - self._last >= self._ping:
+                    yield self._sent(PING)
+        except BridgeError as error:
+            turn.fail(error)
+            yield error_event(error, turn.request_id)
+        except (asyncio.CancelledError, GeneratorExit):
+            self._first.cancel()
+            turn.abort()
+            raise
+        except Exception:  # promise 2: whatever happened, the stream ends in a terminator
+            log.exception("stream %s failed", turn.request_id)
+            fault = OwnFault("internal error")
+            turn.fail(fault)
+            yield error_event(fault, turn.request_id)
+        finally:
+            self._process.quiet.discard(self)
+
+    def _sent(self, chunk: bytes) -> bytes:
+        self._last = time.monotonic()
+        return chunk
+
+
+def _headers(turn: Turn) -> list[tuple[bytes, bytes]]:
+    headers = [(b"request-id", turn.request_id.encode())]
+    if turn.conversation_id:
+        headers.append((b"x-conversation-id", turn.conversation_id.encode("latin-1", "replace")))
+    warnings = dict.fromkeys(code for note in turn.notes if (code := _warning(note)))
+    if warnings:
+        headers.append((b"x-bridge-warning", ", ".join(warnings).encode()))
+    return headers
+
+
+def _warning(note: Note) -> str | None:
+    return WARNINGS.get(note.rule) or WARNING_KINDS.get(note.kind)

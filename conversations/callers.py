@@ -1,0 +1,46 @@
+"""Who is calling: the API key of a request, from a cache that changes reach within a second."""
+
+import time
+from collections.abc import Mapping
+from functools import partial
+
+from conversations.keys import digest
+from conversations.store import Store, reads
+from conversations.store.reads import KeyRow
+from translation.errors import Unauthenticated
+
+CACHED = 10_000
+
+
+class Callers:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._known: dict[str, KeyRow] = {}  # by digest
+
+    async def authenticate(self, headers: Mapping[str, str]) -> KeyRow:
+        secret = _secret(headers)
+        if not secret:
+            raise Unauthenticated("x-api-key header is required")
+        key = await self._find(digest(secret))
+        if key is None or (key.expires_at is not None and key.expires_at <= time.time()):
+            raise Unauthenticated("invalid x-api-key")
+        return key
+
+    def forget(self, key_digest: str) -> None:
+        self._known.pop(key_digest, None)
+
+    async def _find(self, key_digest: str) -> KeyRow | None:
+        known = self._known.get(key_digest)
+        if known is not None:
+            return known
+        found = await self._store.read(partial(reads.key_by_digest, digest=key_digest), KeyRow(0, key_digest, "full", None))
+        if found is not None:
+            if len(self._known) >= CACHED:
+                self._known.clear()
+            self._known[key_digest] = found
+        return found
+
+
+def _secret(headers: Mapping[str, str]) -> str:
+    scheme, _, bearer = headers.get("authorization", "").partition(" ")
+    return headers.get("x-api-key", "") or (bearer.strip() if scheme.lower() == "bearer" else "")

@@ -1,0 +1,178 @@
+"""One web process: what is started with it, kept running in it and drained before it stops.
+
+Registers itself in the database, tells that it lives, reads what other processes changed, and pings quiet streams. A
+database that is away when the process starts is waited for; until then requests get 529.
+"""
+
+import asyncio
+import logging
+import os
+import socket
+import time
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.db import DatabaseError
+from django.utils import timezone
+
+from conversations import conf, ids, keys
+from conversations.bridge import Bridge, Settings
+from conversations.callers import Callers
+from conversations.demo import DemoServer
+from conversations.models import Process
+from conversations.routing import Router
+from conversations.state import State
+from conversations.store import Store
+from conversations.store.database import Database, timestamp
+from conversations.store.writes import Heartbeat
+from conversations.upstream import Upstreams
+from translation.errors import ConversationEnded, ShuttingDown, StoreUnavailable
+
+log = logging.getLogger(__name__)
+
+HEARTBEAT_SECONDS = 5.0
+CHANGES_SECONDS = 0.4
+CHANGES_WINDOW = 15.0  # rows may become visible later than their time says
+TICK_SECONDS = 1.0
+GRACE_SECONDS = 20.0
+
+
+class WebProcess:
+    """Everything that the API of this process needs, once `start` has been called."""
+
+    def __init__(self) -> None:
+        self.conf = conf.current()
+        self.store = Store(self.conf.storage)
+        self.demo = DemoServer()
+        self.callers = Callers(self.store)
+        self.bridge: Bridge | None = None
+        self.quiet: set[Any] = set()  # streams that may need a ping
+        self.stopping = False
+        self._jobs: list[asyncio.Task[None]] = []
+        self._seen: set[int] = set()
+
+    async def start(self) -> None:
+        self.store.start()
+        await self.demo.start()
+        try:
+            await self._register()
+        except DatabaseError as error:
+            log.error("state.unavailable at start, trying again: %s", error)
+            self._job(self._register_later())
+        self._job(self._every(TICK_SECONDS, self._tick))
+        self._job(self._every(HEARTBEAT_SECONDS, self._heartbeat))
+        self._job(self._every(CHANGES_SECONDS, self._changes))
+
+    async def stop(self) -> None:
+        """Running turns get the time to end; what they leave is stored."""
+        self.stopping = True
+        if self.bridge is not None:
+            deadline = time.monotonic() + GRACE_SECONDS
+            while self.bridge.running and time.monotonic() < deadline:
+                await asyncio.sleep(0.05)
+            for turns in tuple(self.bridge.running.values()):
+                for turn in tuple(turns):
+                    turn.end(ShuttingDown("the bridge is restarting"))
+            await asyncio.sleep(0)
+            await self.bridge.settle()
+            await self.bridge.upstreams.close()
+        for job in self._jobs:
+            job.cancel()
+        await asyncio.gather(*self._jobs, return_exceptions=True)
+        await self.store.stop()
+        await self.demo.stop()
+
+    def ready(self) -> Bridge:
+        if self.bridge is None or self.stopping:
+            raise StoreUnavailable
+        return self.bridge
+
+    # ------------------------------------------------------------ registration
+
+    async def _register(self) -> None:
+        process = await sync_to_async(self._create_row)()
+        rows = ids.RowIds(process)
+        settings = Settings(
+            process=process,
+            policy=self.conf.policy,
+            retries=self.conf.upstream_retries,
+            warn_unstored=self.conf.unstored_link == "warn",
+        )
+        upstreams = Upstreams(self.conf.upstream_idle_seconds)
+        router = Router(self.conf, self.demo.url)
+        bridge = Bridge(self.store, State(self.store, rows), upstreams, router, rows)
+        bridge.settings = settings
+        self.bridge = bridge
+
+    def _create_row(self) -> int:
+        if self.conf.storage == "durable":
+            keys.ensure_environment_keys(self.conf.api_keys)
+        now = timezone.now()
+        return Process.objects.create(host=socket.gethostname()[:255], pid=os.getpid(), started_at=now, seen_at=now).pk
+
+    async def _register_later(self) -> None:
+        while self.bridge is None:
+            await asyncio.sleep(1)
+            try:
+                await self._register()
+            except DatabaseError:
+                log.debug("state.unavailable still")
+
+    # ------------------------------------------------------------ what runs all the time
+
+    def _job(self, coroutine: Any) -> None:
+        self._jobs.append(asyncio.get_running_loop().create_task(coroutine))
+
+    async def _every(self, seconds: float, job: Any) -> None:
+        while True:
+            await asyncio.sleep(seconds)
+            try:
+                await job()
+            except StoreUnavailable:
+                log.debug("state.unavailable")
+
+    async def _tick(self) -> None:
+        now = time.monotonic()
+        for stream in tuple(self.quiet):
+            stream.tick(now)
+
+    async def _heartbeat(self) -> None:
+        if self.bridge is not None:
+            await self.store.write(Heartbeat(self.bridge.settings.process, timestamp(time.time())))
+
+    async def _changes(self) -> None:
+        since = timestamp(time.time() - CHANGES_WINDOW)
+        for number, kind, ref in await self.store.read(lambda db: _changes_since(db, since), []):
+            if number not in self._seen:
+                self._seen.add(number)
+                self.apply(kind, ref)
+        if len(self._seen) > 10_000:
+            self._seen = set(sorted(self._seen)[-1_000:])
+
+    def apply(self, kind: str, ref: str) -> None:
+        """Forget what a change made untrue."""
+        if kind == "key":
+            self.callers.forget(ref)
+        elif kind == "conversation" and self.bridge is not None:
+            self.bridge.end_conversation(int(ref), ConversationEnded("the conversation was terminated"))
+
+
+def _changes_since(db: Database, since: str) -> list[tuple[Any, ...]]:
+    return db.query("SELECT id, kind, ref FROM conversations_change WHERE created_at > %s ORDER BY id", (since,))
+
+
+_current: WebProcess | None = None
+
+
+def current() -> WebProcess:
+    """This process's own; made by the first who asks (lifespan, or a test)."""
+    global _current  # noqa: PLW0603 - one per process is what it is
+    if _current is None:
+        _current = WebProcess()
+    return _current
+
+
+def discard() -> None:
+    """After `stop`: the next `current` is a new one."""
+    global _current  # noqa: PLW0603
+    _current = None
