@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from django.core.asgi import get_asgi_application
+from django.urls import resolve
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "bridge_project.settings")
 
@@ -13,12 +14,12 @@ django_application = get_asgi_application()
 from conversations import process  # noqa: E402 - Django has to be set up first
 from conversations.api.lean import serve  # noqa: E402
 from conversations.api.paths import canonical  # noqa: E402
-from conversations.api.urls import operation  # noqa: E402
 
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
-HOT = {path: operation(path) for path in ("/v1/messages",)}
+# The ninja operations that the lean handler runs itself.
+HOT = {path: resolve(path).func for path in ("/v1/messages",)}
 
 
 async def application(scope: dict[str, Any], receive: Receive, send: Send) -> None:

@@ -1,14 +1,11 @@
 """The ninja API: operations, and how each error becomes an HTTP answer."""
 
-from typing import cast
-
 from django.http import HttpRequest, HttpResponse
 from ninja import NinjaAPI
 
 from conversations import ids
 from conversations.api import messages
-from conversations.api.exchange import LeanRequest, LeanResponse
-from conversations.api.lean import Operation
+from conversations.api.exchange import LeanRequest
 from translation.client.render import error_body, error_headers
 from translation.errors import BridgeError
 
@@ -23,16 +20,3 @@ def refused(request: HttpRequest, error: BridgeError) -> HttpResponse:
     request_id = ids.request_id()
     headers = {"request-id": request_id, **dict(error_headers(error))}
     return HttpResponse(error_body(error, request_id), status=error.status, content_type="application/json", headers=headers)
-
-
-def operation(path: str) -> Operation:
-    """The ninja operation of a hot path, to be run by the lean handler."""
-    for prefix, router in api._routers:  # noqa: SLF001 - ninja has no public way from a path to its operation
-        for template, view in router.path_operations.items():
-            if f"{prefix}{template}" == path:
-                run = view.operations[0].run
-                return cast("Operation", run)
-    raise LookupError(path)
-
-
-__all__ = ["LeanResponse", "api", "operation"]
