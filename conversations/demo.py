@@ -5,7 +5,7 @@ offered) with arguments valid against their schemas; given results, it answers w
 """
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 import httptools
 import msgspec
@@ -38,8 +38,7 @@ class _Exchange(asyncio.Protocol):
         self._transport: asyncio.WriteTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.WriteTransport)
-        self._transport = transport
+        self._transport = cast("asyncio.WriteTransport", transport)  # uvloop's is one without saying so
 
     def data_received(self, data: bytes) -> None:
         assert self._transport is not None
@@ -74,7 +73,9 @@ def answer(request: Json) -> tuple[bytes, bytes]:
         if calls:
             message["tool_calls"] = calls
         choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop"}
-        return _json({"id": "demo", "object": "chat.completion", "model": MODEL, "choices": [choice], "usage": usage}), b"application/json"
+        return _json(
+            {"id": "demo", "object": "chat.completion", "model": MODEL, "choices": [choice], "usage": usage}
+        ), b"application/json"
     chunks = [_chunk({"role": "assistant", "content": ""})]
     chunks += [_chunk({"content": word}) for word in _words(text)]
     for index, call in enumerate(calls):

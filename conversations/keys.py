@@ -1,4 +1,4 @@
-"""API keys: issuing, revoking, recognising. Only a key's SHA-256 is stored: it is random, so it cannot be guessed back."""
+"""API keys: issuing, revoking. Only a key's SHA-256 is stored: it is random, so it cannot be guessed back."""
 
 import hashlib
 import secrets

@@ -1,4 +1,4 @@
-"""From a parsed request to the upstream request: which conversation it is, what the store adds, what has to be repaired.
+"""From a parsed request to the upstream's: which conversation it is, what the store adds, what has to be repaired.
 
 Nothing is written here. The result is a value; opening the turn, and answering it, come after.
 """

@@ -100,9 +100,7 @@ class WebProcess:
         )
         upstreams = Upstreams(self.conf.upstream_idle_seconds)
         router = Router(self.conf, self.demo.url)
-        bridge = Bridge(self.store, State(self.store, rows), upstreams, router, rows)
-        bridge.settings = settings
-        self.bridge = bridge
+        self.bridge = Bridge(self.store, State(self.store, rows), upstreams, router, rows, settings)
 
     def _create_row(self) -> int:
         if self.conf.storage == "durable":

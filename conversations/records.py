@@ -1,8 +1,11 @@
 """From what happened in a turn to the rows that remember it, at the storage level of its key."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Sequence
 from hashlib import blake2b
+from typing import TYPE_CHECKING
 
 import msgspec
 import zstandard
@@ -11,9 +14,13 @@ from msgspec import Struct
 from conversations.state import Conversation, Sent
 from conversations.store.database import timestamp
 from conversations.store.reads import SENT_CHAIN, Node
-from conversations.store.writes import Answered, LinkRow, MessageRow
+from conversations.store.writes import Answered, CloseTurn, MessageRow, OpenTurn, UsageRow
 from translation.client.stored import dump_blocks
-from translation.values import Block, Message, Note, Request, ToolResult
+from translation.errors import BridgeError
+from translation.values import Block, Message, Request, ToolResult
+
+if TYPE_CHECKING:
+    from conversations.turn import Turn
 
 COMPRESSION = 1
 SECRET_HEADERS = frozenset({"authorization", "x-api-key", "cookie", "proxy-authorization", "api-key", "x-goog-api-key"})
@@ -27,6 +34,115 @@ class Delta(Struct, frozen=True):
     prefix: int
     tail: bytes
     depth: int
+
+
+class AttemptRecord(Struct, frozen=True):
+    upstream: str
+    model: str
+    status: str
+    error: str
+    ms: float
+
+
+class Timings(Struct):
+    """Milliseconds since the request was received."""
+
+    state: float = 0.0
+    first_byte: float = 0.0
+    first_token: float = 0.0
+    duration: float = 0.0
+
+
+def opening(turn: Turn, last: Sent | None) -> tuple[OpenTurn, Node, int]:
+    """The opening write, the node of the request's last message, and how deep the chain of sent requests is."""
+    ask, prepared, storage = turn.ask, turn.prepared, turn.ask.key.storage
+    received, sent, full = prepared.received, prepared.sent, storage == "full"
+    rows, head = messages(prepared.conversation, received, prepared.chain, storage)
+    change = delta(last, sent.body if full else b"")
+    meta = {"path": sent.path, "headers": dict(sent.headers), "stream": sent.stream}
+    contexts = ((prepared.system_digest, received.raw_system), (prepared.tools_digest, received.raw_tools))
+    write = OpenTurn(
+        conversation=prepared.conversation.row,
+        created=not prepared.conversation.stored,
+        turn=turn.id,
+        process=turn.bridge.settings.process,
+        request_id=ask.request_id,
+        message_id=turn.message_id,
+        now=now(),
+        requested_model=ask.request.model[:200],
+        params=params(ask.request) if storage != "minimal" else b"{}",
+        headers=kept_headers(ask.headers) if storage != "minimal" else b"{}",
+        stream=ask.request.stream,
+        head_hash=head.chain_hash,
+        system_digest=prepared.system_digest if full else b"",
+        tools_digest=prepared.tools_digest if full else b"",
+        upstream=prepared.route.target.upstream,
+        resolved_model=prepared.route.target.model[:200],
+        notes=msgspec.json.encode(turn.notes),
+        note_count=len(turn.notes),
+        sent_parent=change.parent,
+        sent_prefix=change.prefix,
+        sent_tail=change.tail,
+        sent_meta=msgspec.json.encode(meta),
+        sent_depth=change.depth,
+        state_ms=turn.timings.state,
+        blobs=tuple((key, compress(raw)) for key, raw in contexts if key and full),
+        messages=rows,
+        answered=answered(ask.request),
+    )
+    return write, head, change.depth
+
+
+def closing(turn: Turn, status: str, error: BridgeError | None, message: MessageRow | None, returned: str) -> CloseTurn:
+    attempt, timings = turn.attempt, turn.timings
+    meta = {"status": attempt.status, "content_type": attempt.content_type}
+    return CloseTurn(
+        conversation=turn.conversation.row,
+        turn=turn.id,
+        request_id=turn.ask.request_id,
+        now=now(),
+        requested_model=turn.ask.request.model[:200],
+        status=status,
+        attempts=msgspec.json.encode(turn.attempts),
+        notes=msgspec.json.encode(turn.notes),
+        note_count=len(turn.notes),
+        answer=compress(b"".join(attempt.raw)) if turn.ask.key.storage == "full" else b"",
+        answer_meta=msgspec.json.encode(meta),
+        usage=(*turn.entries, _usage(turn, status, returned)) if not _all_failed(turn) else tuple(turn.entries),
+        message=message,
+        stop_reason=attempt.accumulator.stop_reason or "",
+        http_status=error.status if error else 200,
+        error_type=error.type if error else "",
+        error_message=error.message[:2000] if error else "",
+        first_byte_ms=timings.first_byte,
+        first_token_ms=timings.first_token,
+        duration_ms=timings.duration,
+    )
+
+
+def _all_failed(turn: Turn) -> bool:
+    """Every attempt has its entry already, none of them brought an answer."""
+    return bool(turn.entries) and len(turn.entries) == len(turn.attempts)
+
+
+def _usage(turn: Turn, status: str, returned: str) -> UsageRow:
+    target, usage = turn.prepared.route.target, turn.usage
+    return UsageRow(
+        attempt=len(turn.entries) + 1,
+        upstream=target.upstream,
+        model=target.model[:200],
+        returned_model=returned[:200],
+        status=status,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cache_read=usage.cache_read,
+        cache_write=usage.cache_write,
+        thinking_tokens=usage.thinking_tokens,
+        estimated=usage.estimated,
+        tool_count=len(turn.calls),
+        duration_ms=turn.timings.duration,
+        first_token_ms=turn.timings.first_token,
+    )
 
 
 def now() -> str:
@@ -62,10 +178,6 @@ def _shared(one: bytes, other: bytes) -> int:
     return low
 
 
-def notes_json(notes: Sequence[Note]) -> bytes:
-    return msgspec.json.encode(notes)
-
-
 def messages(
     conversation: Conversation, request: Request, chain: Sequence[bytes], storage: str
 ) -> tuple[tuple[MessageRow, ...], Node]:
@@ -84,8 +196,8 @@ def messages(
     return tuple(rows), head
 
 
-def answer(head: Node, chain_hash: bytes, content: bytes, blocks: tuple[Block, ...], storage: str) -> MessageRow:
-    kept = content if storage == "full" else _content(blocks, storage)
+def answer(head: Node, chain_hash: bytes, content: bytes, message: Message, storage: str) -> MessageRow:
+    kept = content if storage == "full" else _content(message.blocks, storage)
     return MessageRow(chain_hash, head.chain_hash, head.depth + 1, head.answers + 1, "assistant", kept)
 
 
@@ -141,11 +253,3 @@ def params(request: Request) -> bytes:
         "unknown": request.unknown or None,
     }
     return msgspec.json.encode({name: value for name, value in shown.items() if value is not None})
-
-
-def restored(stored_blocks: tuple[Block, ...], role: str) -> Message:
-    return Message("assistant" if role == "assistant" else "system" if role == "system" else "user", stored_blocks)
-
-
-def finished_link(link: LinkRow, arguments: bytes, state: bytes, status: str) -> LinkRow:
-    return msgspec.structs.replace(link, arguments=arguments, state=state, status=status)

@@ -11,7 +11,10 @@ from translation.adapter import Target
 from translation.errors import NotFound
 from translation.providers.profiles import PROFILES
 
-VARIABLES = {"anthropic": "ANTHROPIC_API_KEY or ANTHROPIC_UPSTREAM_URL", "openai-responses": "OPENAI_API_KEY or OPENAI_BASE_URL"}
+VARIABLES = {
+    "anthropic": "ANTHROPIC_API_KEY or ANTHROPIC_UPSTREAM_URL",
+    "openai-responses": "OPENAI_API_KEY or OPENAI_BASE_URL",
+}
 CLAUDE_FAMILIES = ("opus", "sonnet", "haiku")
 
 
@@ -49,7 +52,9 @@ class Router:
             if any(fnmatchcase(lowered, pattern) for pattern in upstream.profile.families):
                 return self._route(upstream.name, model)
         if lowered.startswith("claude"):
-            mapped = next((self._map[family] for family in CLAUDE_FAMILIES if family in lowered and self._map[family]), None)
+            mapped = next(
+                (self._map[family] for family in CLAUDE_FAMILIES if family in lowered and self._map[family]), None
+            )
             if mapped is None and "anthropic" in self._upstreams:
                 return self._route("anthropic", model)
             if mapped is not None:

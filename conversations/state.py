@@ -1,7 +1,8 @@
 """What this process remembers of conversations: a cache in front of the store that only ever adds.
 
 Messages and links are immutable, so what is cached stays true; what is not cached is asked for. Only the end of a
-conversation takes something away: then its entry is dropped, and a turn that still believed in it fails its opening write.
+conversation takes something away: then its entry is dropped, and a turn that still believed in it fails its opening
+write.
 """
 
 from collections import OrderedDict
@@ -27,6 +28,7 @@ Value = TypeVar("Value")
 CONVERSATIONS = 4_096
 POINTERS = 65_536
 SENT_BYTES = 32 * 1024 * 1024
+NO_MESSAGES: list[Stored] = []
 
 
 class Recent(OrderedDict[Key, Value], Generic[Key, Value]):
@@ -171,7 +173,9 @@ class State:
         return self._keep(Conversation(ConversationRow(found.id, key, found.external_id, ""), stored=True))
 
     def _fresh(self, key: int, name: str, how: str, identity: Identity) -> Conversation:
-        session = (identity.session_id, identity.agent_id, identity.parent_agent_id) if how == "session" else ("", "", "")
+        session = (
+            (identity.session_id, identity.agent_id, identity.parent_agent_id) if how == "session" else ("", "", "")
+        )
         return self._keep(Conversation(ConversationRow(self._rows.mint(), key, name, how, *session), stored=False))
 
     def _keep(self, conversation: Conversation) -> Conversation:
@@ -195,7 +199,9 @@ class State:
         return conversation.snapshot
 
     async def path(self, conversation: Conversation, head: bytes) -> list[Stored]:
-        stored = await self._store.read(partial(reads.path, conversation_id=conversation.row.id, head=head), [])
+        stored = await self._store.read(
+            partial(reads.path, conversation_id=conversation.row.id, head=head), NO_MESSAGES
+        )
         for message in stored:
             conversation.nodes[message.chain_hash] = Node(message.chain_hash, message.depth, message.answers)
         return stored
@@ -243,7 +249,11 @@ class State:
     def forget(self, conversation_id: int) -> None:
         """The conversation ended, or this process was wrong about it."""
         name = self._names.pop(conversation_id, None)
-        if name is not None and (entry := self._conversations.get(name)) is not None and entry.row.id == conversation_id:
+        if (
+            name is not None
+            and (entry := self._conversations.get(name)) is not None
+            and entry.row.id == conversation_id
+        ):
             del self._conversations[name]
         if (sent := self._sent.pop(conversation_id, None)) is not None:
             self._sent_size -= len(sent.body)

@@ -1,10 +1,16 @@
 """The adapter of each dialect."""
 
 from translation.adapter import Adapter
+from translation.providers.gemini import GeminiAdapter
 from translation.providers.openai_chat import OpenAIChat
+from translation.providers.openai_responses import OpenAIResponses
 from translation.providers.profiles import Profile
 
-ADAPTERS: dict[str, Adapter] = {"openai_chat": OpenAIChat()}
+ADAPTERS: dict[str, Adapter] = {
+    "openai_chat": OpenAIChat(),
+    "openai_responses": OpenAIResponses(),
+    "gemini": GeminiAdapter(),
+}
 
 
 def adapter(profile: Profile) -> Adapter:

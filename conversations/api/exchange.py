@@ -28,7 +28,11 @@ class LeanResponse(HttpResponse):
     """A status, headers as pairs, and a body that is either bytes or comes in pieces."""
 
     def __init__(
-        self, status: int, headers: list[tuple[bytes, bytes]], body: bytes = b"", stream: AsyncIterator[bytes] | None = None
+        self,
+        status: int,
+        headers: list[tuple[bytes, bytes]],
+        body: bytes = b"",
+        stream: AsyncIterator[bytes] | None = None,
     ) -> None:
         self.lean_status = status
         self.lean_headers = headers

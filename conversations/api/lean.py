@@ -54,7 +54,8 @@ async def read_body(headers: Mapping[str, str], receive: Receive) -> bytes:
         raise TooLarge(f"request exceeds the maximum size of {BODY_LIMIT} bytes")
     if headers.get("content-encoding", "identity") not in ("", "identity"):
         raise InvalidRequest(
-            f"content-encoding: {headers['content-encoding']} is not supported", code="request_body_encoding_unsupported"
+            f"content-encoding: {headers['content-encoding']} is not supported",
+            code="request_body_encoding_unsupported",
         )
     parts, size = [], 0
     while True:
@@ -86,7 +87,9 @@ async def _answer(operation: Operation, request: LeanRequest, send: Send) -> Non
 
 async def _send_whole(response: LeanResponse, send: Send) -> None:
     length = (b"content-length", b"%d" % len(response.lean_body))
-    await send({"type": "http.response.start", "status": response.lean_status, "headers": [*response.lean_headers, length]})
+    await send(
+        {"type": "http.response.start", "status": response.lean_status, "headers": [*response.lean_headers, length]}
+    )
     await send({"type": "http.response.body", "body": response.lean_body})
 
 

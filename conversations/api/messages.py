@@ -6,6 +6,7 @@ from ninja import Router
 from conversations.api import sse
 from conversations.api.exchange import LeanRequest, LeanResponse
 from conversations.process import current
+from conversations.turn import Ask
 from translation.client.identity import identity
 from translation.client.parse import parse
 
@@ -22,5 +23,5 @@ async def messages(request: HttpRequest) -> LeanResponse:
     key = await process.callers.authenticate(headers)
     betas = tuple(beta.strip() for beta in headers.get("anthropic-beta", "").split(",") if beta.strip())
     asked = parse(request.lean_body, headers.get("anthropic-version", DEFAULT_VERSION), betas)
-    turn = bridge.turn(key, asked, identity(headers, asked.user_id), request.request_id, headers)
+    turn = await bridge.open(Ask(key, asked, identity(headers, asked.user_id), request.request_id, headers))
     return await (sse.stream(turn, process) if asked.stream else sse.whole(turn))

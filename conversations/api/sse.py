@@ -6,8 +6,8 @@ import time
 from collections.abc import AsyncIterator
 
 from conversations.api.exchange import LeanResponse
-from conversations.bridge import Turn
 from conversations.process import WebProcess
+from conversations.turn import Turn
 from translation.client.render import PING, error_event, message_body, sse
 from translation.errors import BridgeError, OwnFault
 from translation.events import WireEvent
@@ -15,7 +15,11 @@ from translation.values import Note
 
 log = logging.getLogger(__name__)
 
-STREAM_HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no")]
+STREAM_HEADERS = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-cache"),
+    (b"x-accel-buffering", b"no"),
+]
 WARNINGS = {"unstored-link": "unstored-link", "usage-estimated": "usage-estimated"}
 WARNING_KINDS = {"substitution": "state-substituted", "repair": "history-repaired"}
 
@@ -32,7 +36,7 @@ async def whole(turn: Turn) -> LeanResponse:
         turn.abort()
         raise
     headers = [(b"content-type", b"application/json"), *_headers(turn)]
-    return LeanResponse(200, headers, message_body(turn.accumulator))
+    return LeanResponse(200, headers, message_body(turn.attempt.accumulator))
 
 
 async def stream(turn: Turn, process: WebProcess) -> LeanResponse:
@@ -86,16 +90,16 @@ class _Stream:
                     yield self._sent(PING)
         except BridgeError as error:
             turn.fail(error)
-            yield error_event(error, turn.request_id)
+            yield error_event(error, turn.ask.request_id)
         except (asyncio.CancelledError, GeneratorExit):
             self._first.cancel()
             turn.abort()
             raise
         except Exception:  # promise 2: whatever happened, the stream ends in a terminator
-            log.exception("stream %s failed", turn.request_id)
+            log.exception("stream %s failed", turn.ask.request_id)
             fault = OwnFault("internal error")
             turn.fail(fault)
-            yield error_event(fault, turn.request_id)
+            yield error_event(fault, turn.ask.request_id)
         finally:
             self._process.quiet.discard(self)
 
@@ -105,9 +109,8 @@ class _Stream:
 
 
 def _headers(turn: Turn) -> list[tuple[bytes, bytes]]:
-    headers = [(b"request-id", turn.request_id.encode())]
-    if turn.conversation_id:
-        headers.append((b"x-conversation-id", turn.conversation_id.encode("latin-1", "replace")))
+    name = turn.conversation.row.external_id.encode()
+    headers = [(b"request-id", turn.ask.request_id.encode()), (b"x-conversation-id", name)]
     warnings = dict.fromkeys(code for note in turn.notes if (code := _warning(note)))
     if warnings:
         headers.append((b"x-bridge-warning", ", ".join(warnings).encode()))

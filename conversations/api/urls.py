@@ -19,4 +19,6 @@ def refused(request: HttpRequest, error: BridgeError) -> HttpResponse:
         raise error
     request_id = ids.request_id()
     headers = {"request-id": request_id, **dict(error_headers(error))}
-    return HttpResponse(error_body(error, request_id), status=error.status, content_type="application/json", headers=headers)
+    return HttpResponse(
+        error_body(error, request_id), status=error.status, content_type="application/json", headers=headers
+    )

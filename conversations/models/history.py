@@ -1,7 +1,8 @@
 """What was said: conversations, their messages as a prefix tree, turns with every hop, tool calls.
 
 Ids of conversations and turns are minted by the process that makes them (`conversations.ids`), so that rows which
-refer to each other can be written in one batch. Content is bytes: tool output holds NULs, which PostgreSQL text refuses.
+refer to each other can be written in one batch. Content is bytes: tool output holds NULs, which PostgreSQL's text
+refuses.
 """
 
 from django.db import models

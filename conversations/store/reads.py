@@ -8,7 +8,7 @@ import zstandard
 from msgspec import Struct
 
 from conversations.store.database import Database
-from translation.values import Link, Origin
+from translation.values import Link, Origin, Role
 
 CHUNK = 200  # values in one IN list
 SENT_CHAIN = 64  # a request as sent is kept whole at least every so many turns
@@ -48,7 +48,7 @@ class Known(Struct, frozen=True):
 class Stored(Struct, frozen=True):
     """A stored message, with its content."""
 
-    role: str
+    role: Role
     content: bytes
     chain_hash: bytes
     depth: int
@@ -92,7 +92,7 @@ def by_tool(db: Database, key: int, tool_use_ids: Sequence[str]) -> Found | None
     for chunk in _chunks(tool_use_ids):
         sql = f"""SELECT c.id, c.external_id FROM conversations_toolmapping m
             JOIN conversations_conversation c ON c.id = m.conversation_id
-            WHERE m.api_key_id = %s AND m.tool_use_id IN ({_marks(chunk)}) ORDER BY m.id DESC LIMIT 1"""  # noqa: S608
+            WHERE m.api_key_id = %s AND m.tool_use_id IN ({_marks(chunk)}) ORDER BY m.id DESC LIMIT 1"""
         for row in db.query(sql, (key, *chunk)):
             return Found(*row)
     return None
@@ -104,7 +104,7 @@ def by_prefix(db: Database, key: int, hashes: Sequence[bytes]) -> Found | None:
         sql = f"""SELECT c.id, c.external_id FROM conversations_message m
             JOIN conversations_conversation c ON c.id = m.conversation_id
             WHERE m.api_key_id = %s AND m.answers > 0 AND m.chain_hash IN ({_marks(chunk)})
-            ORDER BY m.depth DESC, m.id DESC LIMIT 1"""  # noqa: S608
+            ORDER BY m.depth DESC, m.id DESC LIMIT 1"""
         for row in db.query(sql, (key, *chunk)):
             return Found(*row)
     return None
@@ -116,7 +116,7 @@ def known(db: Database, conversation_id: int, tool_use_ids: Sequence[str], hashe
     turns: dict[bytes, int] = {}
     for chunk in _chunks(hashes):
         sql = f"""SELECT chain_hash, depth, answers, turn_id, message_id FROM conversations_message
-            WHERE conversation_id = %s AND chain_hash IN ({_marks(chunk)})"""  # noqa: S608
+            WHERE conversation_id = %s AND chain_hash IN ({_marks(chunk)})"""
         for chain_hash, depth, answers, turn, message_id in db.query(sql, (conversation_id, *chunk)):
             if message_id:
                 turns[bytes(chain_hash)] = turn
@@ -130,7 +130,7 @@ def _links(db: Database, conversation_id: int, tool_use_ids: Sequence[str]) -> d
     links: dict[str, Link] = {}
     for chunk in _chunks(tool_use_ids):
         sql = f"""SELECT tool_use_id, tool_name, upstream_name, upstream_call_id, arguments, upstream, model, state, turn_id, ordinal
-            FROM conversations_toolmapping WHERE conversation_id = %s AND tool_use_id IN ({_marks(chunk)})"""  # noqa: S608
+            FROM conversations_toolmapping WHERE conversation_id = %s AND tool_use_id IN ({_marks(chunk)})"""
         for row in db.query(sql, (conversation_id, *chunk)):
             links[row[0]] = _link(row)
     return links
@@ -145,7 +145,7 @@ def _origins(db: Database, conversation_id: int, turns: Sequence[int]) -> dict[i
     origins: dict[int, Origin] = {}
     for chunk in _chunks(turns):
         sql = f"""SELECT turn_id, upstream, model, state FROM conversations_message
-            WHERE conversation_id = %s AND message_id <> '' AND turn_id IN ({_marks(chunk)})"""  # noqa: S608
+            WHERE conversation_id = %s AND message_id <> '' AND turn_id IN ({_marks(chunk)})"""
         for turn, upstream, model, state in db.query(sql, (conversation_id, *chunk)):
             origins[turn] = Origin(upstream, model, bytes(state))
     return origins
@@ -177,8 +177,8 @@ def last_answer(db: Database, conversation_id: int) -> Answer | None:
 
 def _answer(rows: list[tuple[Any, ...]]) -> Answer | None:
     for row in rows:
-        hashes = (bytes(value) for value in row[4:8])
-        return Answer(Found(row[0], row[1]), row[2], row[3], *hashes, stop_reason=row[8])
+        head, answer, system, tools = (bytes(value) for value in row[4:8])
+        return Answer(Found(row[0], row[1]), row[2], row[3], head, answer, system, tools, row[8])
     return None
 
 

@@ -139,7 +139,15 @@ class OpenTurn(Struct, frozen=True, kw_only=True):
     def apply(self, db: Database) -> None:
         row = self.conversation
         if self.created:
-            identity = (row.id, row.api_key, row.external_id, row.recognised, row.session_id, row.agent_id, row.parent_agent_id)
+            identity = (
+                row.id,
+                row.api_key,
+                row.external_id,
+                row.recognised,
+                row.session_id,
+                row.agent_id,
+                row.parent_agent_id,
+            )
             db.execute(CONVERSATION, (*identity, self.now, self.now))
         if db.execute(ACTIVITY, (self.now, self.resolved_model or self.requested_model, row.id)) != 1:
             raise StaleConversation("the conversation was ended meanwhile")
@@ -154,7 +162,15 @@ class OpenTurn(Struct, frozen=True, kw_only=True):
         row = self.conversation
         identity = (self.turn, row.id, row.api_key, self.process, self.request_id, self.message_id, self.now)
         asked = (self.requested_model, self.params, self.headers, self.stream, self.head_hash)
-        context = (self.system_digest, self.tools_digest, self.upstream, self.resolved_model, b"[]", self.notes, self.note_count)
+        context = (
+            self.system_digest,
+            self.tools_digest,
+            self.upstream,
+            self.resolved_model,
+            b"[]",
+            self.notes,
+            self.note_count,
+        )
         sent = (self.sent_parent, self.sent_prefix, self.sent_tail, self.sent_meta, self.sent_depth)
         db.execute(TURN, (*identity, *asked, *context, *sent, b"", b"{}", b"", self.state_ms))
         for digest, data in self.blobs:
@@ -254,7 +270,15 @@ class CloseTurn(Struct, frozen=True, kw_only=True):
     def apply(self, db: Database) -> None:
         row, last = self.conversation, self.usage[-1]
         answer_hash = self.message.chain_hash if self.message else b""
-        where = (self.status, last.upstream, last.model, last.returned_model, self.attempts, self.notes, self.note_count)
+        where = (
+            self.status,
+            last.upstream,
+            last.model,
+            last.returned_model,
+            self.attempts,
+            self.notes,
+            self.note_count,
+        )
         came = (self.answer, self.answer_meta, answer_hash, self.stop_reason, self.http_status, self.error_type)
         tokens = (last.input_tokens, last.output_tokens, last.cache_read, last.cache_write, last.thinking_tokens)
         figures = (last.estimated, sum(entry.cost_micros for entry in self.usage), last.tool_count)
@@ -275,7 +299,14 @@ class CloseTurn(Struct, frozen=True, kw_only=True):
     def _usage(self, entry: UsageRow) -> tuple[object, ...]:
         row = self.conversation
         who = (row.api_key, row.external_id, self.request_id, entry.attempt, self.now, self.requested_model)
-        what = (entry.upstream, entry.model, entry.returned_model, entry.status, entry.input_tokens, entry.output_tokens)
+        what = (
+            entry.upstream,
+            entry.model,
+            entry.returned_model,
+            entry.status,
+            entry.input_tokens,
+            entry.output_tokens,
+        )
         more = (entry.cache_read, entry.cache_write, entry.thinking_tokens, entry.estimated, entry.cost_micros)
         return (*who, *what, *more, entry.tool_count, entry.duration_ms, entry.first_token_ms)
 

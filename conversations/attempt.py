@@ -1,0 +1,86 @@
+"""One call of an upstream: sent, checked, decoded and written as the client's events, read by read."""
+
+from conversations.routing import Route
+from conversations.upstream import Answer, Upstreams, key_refused
+from translation import adapters
+from translation.accumulator import Accumulator
+from translation.adapter import UpstreamRequest
+from translation.events import Event, MessageStart, WireEvent
+from translation.values import Request
+from translation.writer import BlockWriter
+
+RAW_LIMIT = 8 * 1024 * 1024  # of an upstream's answer that is kept
+
+
+class Attempt:
+    """`events` are the upstream's, `write` makes them the client's."""
+
+    def __init__(self, route: Route, request: Request, sent: UpstreamRequest, start: MessageStart) -> None:
+        self.route = route
+        self.start = start
+        self.accumulator = Accumulator()
+        self.accumulator.feed([start])
+        self.raw: list[bytes] = []
+        self.status = 0
+        self.content_type = ""
+        self._request = request
+        self._sent = sent
+        self._raw_size = 0
+        self._answer: Answer | None = None
+        self._adapter = adapters.adapter(route.target.profile)
+        self._writer = BlockWriter(
+            signature=f"toolbridge_{start.id}",
+            eager=frozenset(tool.name for tool in request.tools if tool.eager),
+            omit_thinking=request.thinking is not None and request.thinking.display == "omitted",
+            starts_early=request.stream,
+        )
+
+    async def send(self, upstreams: Upstreams) -> None:
+        """Raises what the upstream answered instead of an answer."""
+        target = self.route.target
+        self._answer = answer = await upstreams.send(self.route.upstream, self._sent)
+        self.status, self.content_type = answer.status, answer.content_type
+        if not 200 <= answer.status < 300:
+            body = await answer.body()
+            self._keep(body)
+            if answer.status in (401, 403):
+                raise key_refused(answer.status)
+            raise self._adapter.failure(target, answer.status, dict(answer.headers), body)
+        self._decoder = self._adapter.decoder(self._request, target, self._sent, answer.content_type)
+
+    async def events(self) -> list[Event]:
+        """What the next upstream read brings; nothing when the reader was nudged."""
+        if self._answer is None:
+            return []
+        chunk = await self._answer.read()
+        if chunk is None:
+            return self._decoder.close()
+        if not chunk:
+            return []
+        self._keep(chunk)
+        return self._decoder.feed(chunk)
+
+    def write(self, events: list[Event]) -> list[WireEvent]:
+        wire = self._writer.feed(events)
+        self.accumulator.feed(wire)
+        return wire
+
+    @property
+    def writer(self) -> BlockWriter:
+        return self._writer
+
+    def nudge(self) -> bool:
+        """Whether there is a reader to be woken."""
+        if self._answer is None:
+            return False
+        self._answer.nudge()
+        return True
+
+    async def close(self) -> None:
+        if self._answer is not None:
+            await self._answer.close()
+
+    def _keep(self, chunk: bytes) -> None:
+        if self._raw_size < RAW_LIMIT:
+            self.raw.append(chunk)
+            self._raw_size += len(chunk)

@@ -1,0 +1,343 @@
+"""One request on its way. Its reader drives it: `begin` gets the first events that may be shown (trying again while
+nothing has been shown), `read` those of each further upstream read, until `done`. Whatever ends it is stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from conversations import ids, records
+from conversations.attempt import Attempt
+from conversations.records import Timings
+from conversations.state import Conversation, Sent
+from conversations.store.reads import KeyRow, Node
+from conversations.store.writes import LinkRow, MessageRow, SaveLinks, StaleConversation, UsageRow
+from translation.chain import link as chain_link
+from translation.client.identity import Identity
+from translation.client.stored import parse_message
+from translation.errors import BridgeError, OwnFault, StoreUnavailable, UpstreamFault
+from translation.events import Event, Failed, Finished, MessageStart, ToolDropped, ToolEnded, ToolStarted, WireEvent
+from translation.values import Link, Note, Origin, Request, Usage
+
+if TYPE_CHECKING:
+    from conversations.bridge import Bridge
+    from conversations.preparing import Prepared
+
+log = logging.getLogger(__name__)
+
+STALE_TRIES = 3
+RETRY_BASE, RETRY_CAP = 0.5, 10.0
+CLOSE_PAUSES = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+
+
+class Ask(Struct, frozen=True):
+    """What a client asks for, and who it is."""
+
+    key: KeyRow
+    request: Request
+    identity: Identity
+    request_id: str
+    headers: dict[str, str]
+
+
+class Turn:
+    def __init__(self, bridge: Bridge, ask: Ask, prepared: Prepared) -> None:
+        self.bridge = bridge
+        self.ask = ask
+        self.prepared = prepared
+        self.id = bridge.rows.mint()
+        self.message_id = ids.message_id()
+        self.started = time.perf_counter()
+        self.done = False
+        self.notes: list[Note] = list(prepared.notes)
+        self.usage = Usage()
+        self.timings = Timings()
+        self.attempts: list[records.AttemptRecord] = []
+        self.entries: list[UsageRow] = []  # of the attempts that failed
+        self.attempt = self._new_attempt()
+        self.head = Node(b"", 0, 0)  # the last message of the request
+        self.calls: dict[int, LinkRow] = {}
+        self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._shown = False
+        self._failure: BridgeError | None = None
+        self._ended: BridgeError | None = None
+        self._closed = False
+        self._task: asyncio.Task[object] | None = None
+
+    @property
+    def conversation(self) -> Conversation:
+        return self.prepared.conversation
+
+    @property
+    def elapsed(self) -> float:
+        return round((time.perf_counter() - self.started) * 1000, 3)
+
+    # ------------------------------------------------------------ the reader's verbs
+
+    async def open(self) -> None:
+        """Submit the opening write."""
+        full = self.ask.key.storage == "full"
+        last = await self.bridge.state.last_sent(self.conversation) if full else None
+        self.timings.state = self.elapsed
+        write, self.head, depth = records.opening(self, last)
+        if full:
+            self.bridge.state.note_sent(self.conversation, Sent(self.id, depth, self.prepared.sent.body))
+        self._opened = self.bridge.store.write(write)
+        # Whoever waits for it hears of a failure; nobody may, if the upstream fails first.
+        self._opened.add_done_callback(_consume)
+        self.bridge.enter(self)
+
+    async def begin(self) -> list[WireEvent]:
+        """The first events that may be shown. Raises what the client gets to see instead."""
+        self._task = asyncio.current_task()
+        try:
+            for _ in range(STALE_TRIES):
+                try:
+                    return await self._begin()
+                except StaleConversation:
+                    await self._reopen()
+        except asyncio.CancelledError:
+            if self._ended is None:
+                raise
+            raise self._ended from None
+        finally:
+            self._task = None
+        raise StoreUnavailable
+
+    async def read(self) -> list[WireEvent]:
+        """The events of the next upstream read; none when the turn was only nudged."""
+        if self._failure is not None:
+            raise self._failure
+        events = await self.attempt.events()
+        if self._ended is not None:
+            raise self._ended
+        return await self._advance(events) if events else []
+
+    def nudge(self) -> None:
+        self.attempt.nudge()
+
+    def end(self, error: BridgeError) -> None:
+        """Stop, from outside."""
+        self._ended = error
+        if self._task is not None:
+            self._task.cancel()
+        else:
+            self.attempt.nudge()
+
+    def fail(self, error: BridgeError) -> None:
+        """The client is told of this error."""
+        self._finish_in_background("error", error)
+
+    def abort(self) -> None:
+        """The client has gone."""
+        self._finish_in_background("aborted", None)
+
+    # ------------------------------------------------------------ before anything is shown
+
+    async def _begin(self) -> list[WireEvent]:
+        for number in range(1, self.bridge.settings.retries + 2):
+            started = time.perf_counter()
+            try:
+                wire = await self._first_events()
+            except UpstreamFault as error:
+                self._record(number, started, error)
+                if not error.transient or number > self.bridge.settings.retries:
+                    raise
+                await self.attempt.close()
+                await asyncio.sleep(_pause(number, error))
+                self.attempt = self._new_attempt()
+            else:
+                self._record(number, started, None)
+                await self._opened
+                self.conversation.stored = True
+                self._shown = True
+                return wire
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    async def _reopen(self) -> None:
+        """What this process believed about the conversation was not so: ask the store, and begin anew."""
+        await self.attempt.close()
+        self.bridge.leave(self)
+        self.bridge.state.forget(self.conversation.row.id)
+        self.prepared = await self.bridge.prepare(self.ask)
+        self.notes, self.calls, self.done = list(self.prepared.notes), {}, False
+        self.attempt = self._new_attempt()
+        await self.open()
+
+    def _new_attempt(self) -> Attempt:
+        prepared = self.prepared
+        target = prepared.route.target
+        tokens = self.bridge.estimates.prompt(target.upstream, target.model, len(prepared.sent.body))
+        start = MessageStart(self.message_id, self.ask.request.model, Usage(input_tokens=tokens, output_tokens=1))
+        return Attempt(prepared.route, prepared.request, prepared.sent, start)
+
+    async def _first_events(self) -> list[WireEvent]:
+        """Call the upstream, and read until there is something to show."""
+        attempt = self.attempt
+        await attempt.send(self.bridge.upstreams)
+        self.timings.first_byte = self.elapsed
+        while not self.done:
+            if wire := await self.read():
+                self.timings.first_token = self.elapsed
+                return [attempt.start, *wire]
+        return [attempt.start]
+
+    def _record(self, number: int, started: float, error: BridgeError | None) -> None:
+        target = self.prepared.route.target
+        elapsed = round((time.perf_counter() - started) * 1000, 3)
+        status, message = ("error", error.message) if error else ("complete", "")
+        self.attempts.append(records.AttemptRecord(target.upstream, target.model, status, message, elapsed))
+        if error is not None:
+            names = {"upstream": target.upstream, "model": target.model[:200]}
+            self.entries.append(UsageRow(attempt=number, status=status, duration_ms=elapsed, **names))
+
+    # ------------------------------------------------------------ each upstream read
+
+    async def _advance(self, events: list[Event]) -> list[WireEvent]:
+        rows = [row for index, event in enumerate(events) if (row := self._link(events, index, event)) is not None]
+        if rows:
+            await self._store_links(rows)
+        wire = self.attempt.write(events)
+        match events[-1]:
+            case Finished() as finished:
+                wire += await self._complete(finished)
+            case Failed(error=error):
+                if not wire:
+                    raise error
+                self._failure = error  # what came before it is shown first
+        return wire
+
+    def _link(self, events: list[Event], index: int, event: Event) -> LinkRow | None:
+        """The row that an event has to leave before it may be shown; a call that starts gets its id here."""
+        match event:
+            case ToolStarted():
+                started = event if event.id else replace(event, id=ids.tool_use_id())
+                events[index] = started
+                upstream_name = started.upstream_name or started.name
+                row = LinkRow(started.id, started.name, upstream_name, started.upstream_id, started.call)
+            case ToolEnded():
+                done = {"arguments": event.arguments.encode(), "state": event.state, "status": "pending"}
+                row = replace(self.calls[event.call], **done)
+            case ToolDropped():
+                row = replace(self.calls[event.call], status="truncated")
+            case _:
+                return None
+        self.calls[row.ordinal] = replace(row, fresh=False)
+        return row
+
+    async def _store_links(self, rows: list[LinkRow]) -> None:
+        target = self.prepared.route.target
+        # A call that starts and ends in one read is one row.
+        fresh = {row.tool_use_id for row in rows if row.fresh}
+        latest = {row.tool_use_id: row for row in rows}
+        links = tuple(replace(row, fresh=row.tool_use_id in fresh) for row in latest.values())
+        try:
+            await self._opened
+            await self.bridge.store.write(
+                SaveLinks(self.conversation.row, self.id, target.upstream, target.model, records.now(), links)
+            )
+        except StoreUnavailable:
+            self._tolerate("a tool call was shown that could not be stored")
+        known = [self._known(link, Origin(target.upstream, target.model, link.state)) for link in links]
+        self.bridge.state.note_links(self.conversation, known)
+
+    def _known(self, row: LinkRow, origin: Origin) -> Link:
+        call = (row.tool_use_id, row.name, row.upstream_name, row.upstream_id, row.arguments)
+        return Link(*call, origin, turn_id=self.id, ordinal=row.ordinal)
+
+    def _tolerate(self, what: str) -> None:
+        """Under BRIDGE_UNSTORED_LINK=warn an answer that could not be stored is shown all the same, loudly."""
+        if not self.bridge.settings.warn_unstored:
+            raise
+        log.error("state.unstored %s: %s", self.ask.request_id, what)
+        self.notes.append(Note("degradation", "unstored-link", what))
+
+    # ------------------------------------------------------------ the end
+
+    async def _complete(self, finished: Finished) -> list[WireEvent]:
+        """Store the answer, then end the message."""
+        self._count(finished)
+        self.notes += [Note("repair", "answer-mended", what) for what in finished.notes]
+        wire = self.attempt.writer.finish(finished, self.usage)
+        self.attempt.accumulator.feed(wire)
+        row = self._message(finished)
+        self.done = True
+        try:
+            await self._opened
+            await self._close("complete", None, row, finished.model)
+        except StoreUnavailable:
+            self._tolerate("the answer could not be stored")
+        if row is not None:
+            origin = Origin(row.upstream, row.model, row.state)
+            node = Node(row.chain_hash, row.depth, row.answers)
+            self.bridge.state.note_answer(self.conversation, node, self.id, origin)
+        return wire
+
+    def _count(self, finished: Finished) -> None:
+        target, size, estimates = self.prepared.route.target, len(self.prepared.sent.body), self.bridge.estimates
+        if finished.usage is not None:
+            self.usage = finished.usage
+            estimates.learn(target.upstream, target.model, size, finished.usage)
+        else:
+            self.usage = estimates.usage(target.upstream, target.model, size, len(self.attempt.accumulator.content))
+            self.notes.append(Note("degradation", "usage-estimated", "the upstream reported no usage; it is estimated"))
+
+    def _message(self, finished: Finished) -> MessageRow | None:
+        if self.ask.key.storage == "minimal":
+            return None
+        content = self.attempt.accumulator.content
+        message = parse_message("assistant", content)
+        target = self.prepared.route.target
+        row = records.answer(
+            self.head, chain_link(self.head.chain_hash, message), content, message, self.ask.key.storage
+        )
+        return replace(
+            row, message_id=self.message_id, upstream=target.upstream, model=target.model, state=finished.state
+        )
+
+    async def _close(self, status: str, error: BridgeError | None, message: MessageRow | None, returned: str) -> None:
+        self._closed = True
+        self.timings.duration = self.elapsed
+        await self.attempt.close()
+        self.bridge.leave(self)
+        await self.bridge.store.write(records.closing(self, status, error, message, returned))
+
+    def _finish_in_background(self, status: str, error: BridgeError | None) -> None:
+        if self._closed:
+            return
+        self._closed = self.done = True
+        if self._shown:
+            target, size = self.prepared.route.target, len(self.prepared.sent.body)
+            answered = len(self.attempt.accumulator.content)
+            self.usage = self.bridge.estimates.usage(target.upstream, target.model, size, answered)
+        self.bridge.track(self._store_end(status, error))
+
+    async def _store_end(self, status: str, error: BridgeError | None) -> None:
+        """Until it is stored, or the conversation is gone: no turn may stay `running` in a living process."""
+        for pause in CLOSE_PAUSES:
+            await asyncio.sleep(pause)
+            try:
+                await self._close(status, error, None, "")
+            except StoreUnavailable:
+                continue
+            except OwnFault as gone:
+                log.info("state.turn_gone %s: %s", self.ask.request_id, gone.message)
+            return
+
+
+def _pause(attempt: int, error: BridgeError) -> float:
+    """Backoff; an upstream that says when is believed, within reason."""
+    if error.retry_after is not None:
+        return min(error.retry_after, RETRY_CAP)
+    return float(min(RETRY_BASE * 2 ** (attempt - 1), RETRY_CAP))
+
+
+def _consume(future: asyncio.Future[None]) -> None:
+    if not future.cancelled():
+        future.exception()
