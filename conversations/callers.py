@@ -33,9 +33,8 @@ class Callers:
         known = self._known.get(key_digest)
         if known is not None:
             return known
-        found = await self._store.read(
-            partial(reads.key_by_digest, digest=key_digest), KeyRow(0, key_digest, "full", None)
-        )
+        anyone: KeyRow | None = KeyRow(0, key_digest, "full", None)  # without a store
+        found = await self._store.read(partial(reads.key_by_digest, digest=key_digest), anyone)
         if found is not None:
             if len(self._known) >= CACHED:
                 self._known.clear()

@@ -68,7 +68,7 @@ class WebProcess:
         self.stopping = True
         if self.bridge is not None:
             deadline = time.monotonic() + GRACE_SECONDS
-            while self.bridge.running and time.monotonic() < deadline:
+            while self.bridge.running and time.monotonic() < deadline:  # noqa: ASYNC110 - turns leave one by one
                 await asyncio.sleep(0.05)
             for turns in tuple(self.bridge.running.values()):
                 for turn in tuple(turns):
@@ -140,7 +140,8 @@ class WebProcess:
 
     async def _changes(self) -> None:
         since = timestamp(time.time() - CHANGES_WINDOW)
-        for number, kind, ref in await self.store.read(lambda db: _changes_since(db, since), []):
+        none: list[tuple[Any, ...]] = []
+        for number, kind, ref in await self.store.read(lambda db: _changes_since(db, since), none):
             if number not in self._seen:
                 self._seen.add(number)
                 self.apply(kind, ref)

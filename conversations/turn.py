@@ -194,8 +194,9 @@ class Turn:
         status, message = ("error", error.message) if error else ("complete", "")
         self.attempts.append(records.AttemptRecord(target.upstream, target.model, status, message, elapsed))
         if error is not None:
-            names = {"upstream": target.upstream, "model": target.model[:200]}
-            self.entries.append(UsageRow(attempt=number, status=status, duration_ms=elapsed, **names))
+            model = target.model[:200]
+            entry = UsageRow(attempt=number, upstream=target.upstream, model=model, status=status, duration_ms=elapsed)
+            self.entries.append(entry)
 
     # ------------------------------------------------------------ each upstream read
 
@@ -242,8 +243,8 @@ class Turn:
             await self.bridge.store.write(
                 SaveLinks(self.conversation.row, self.id, target.upstream, target.model, records.now(), links)
             )
-        except StoreUnavailable:
-            self._tolerate("a tool call was shown that could not be stored")
+        except StoreUnavailable as error:
+            self._tolerate(error, "a tool call was shown that could not be stored")
         known = [self._known(link, Origin(target.upstream, target.model, link.state)) for link in links]
         self.bridge.state.note_links(self.conversation, known)
 
@@ -251,10 +252,10 @@ class Turn:
         call = (row.tool_use_id, row.name, row.upstream_name, row.upstream_id, row.arguments)
         return Link(*call, origin, turn_id=self.id, ordinal=row.ordinal)
 
-    def _tolerate(self, what: str) -> None:
+    def _tolerate(self, error: StoreUnavailable, what: str) -> None:
         """Under BRIDGE_UNSTORED_LINK=warn an answer that could not be stored is shown all the same, loudly."""
         if not self.bridge.settings.warn_unstored:
-            raise
+            raise error
         log.error("state.unstored %s: %s", self.ask.request_id, what)
         self.notes.append(Note("degradation", "unstored-link", what))
 
@@ -271,8 +272,8 @@ class Turn:
         try:
             await self._opened
             await self._close("complete", None, row, finished.model)
-        except StoreUnavailable:
-            self._tolerate("the answer could not be stored")
+        except StoreUnavailable as error:
+            self._tolerate(error, "the answer could not be stored")
         if row is not None:
             origin = Origin(row.upstream, row.model, row.state)
             node = Node(row.chain_hash, row.depth, row.answers)

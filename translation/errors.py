@@ -1,10 +1,11 @@
 """Every failure that a client can be told about.
 
     BridgeError
-      ClientFault         InvalidRequest (PromptTooLong, ThreadRefused) · Unauthenticated · Forbidden · NotFound · Conflict
-                          TooLarge · RateLimited · OverBudget
-      UpstreamFault       UpstreamRefused · UpstreamKeyRefused · UpstreamRateLimited · UpstreamOverloaded · UpstreamFailed
-                          UpstreamTimeout · UpstreamProtocolError (TruncatedStream)
+      ClientFault         InvalidRequest (PromptTooLong, ThreadRefused) · ThreadNotFound · Unauthenticated · Forbidden
+                          NotFound · Conflict · TooLarge · RateLimited · OverBudget
+      UpstreamFault       UpstreamRefused · UpstreamModelMissing · UpstreamKeyRefused · UpstreamRateLimited
+                          UpstreamOverloaded · UpstreamFailed · UpstreamTimeout · UpstreamProtocolError
+                          (TruncatedStream)
       OwnFault            StoreUnavailable · ConversationEnded · ShuttingDown
 
 The class says whose fault it is, which HTTP status and Anthropic error type the client sees, and whether the bridge may

@@ -1,7 +1,7 @@
 """Canonical values: what a request says, whatever dialect it came in or goes out in.
 
-The shape follows Anthropic's Messages API, the richest of them. JSON that the bridge only carries (schemas, tool inputs,
-blocks that it does not know) stays as the bytes that the client wrote.
+The shape follows Anthropic's Messages API, the richest of them. JSON that the bridge only carries (schemas, tool
+inputs, blocks that it does not know) stays as the bytes that the client wrote.
 """
 
 from typing import Literal

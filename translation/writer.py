@@ -60,8 +60,8 @@ class _Call:
 class BlockWriter:
     """Turns an answer's events into the client's stream grammar.
 
-    `eager` names the tools whose arguments go out live; `starts_early` is off when the answer is folded into one message,
-    where a call that is cut off can still be left out altogether.
+    `eager` names the tools whose arguments go out live; `starts_early` is off when the answer is folded into one
+    message, where a call that is cut off can still be left out altogether.
     """
 
     def __init__(

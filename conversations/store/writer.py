@@ -1,8 +1,8 @@
 """Group commit: what the event loop wants durable is collected, and one transaction at a time makes it so.
 
-A `Write` is applied whole or not at all. When a batch fails, its members are tried one by one, so that one bad row fails
-one turn. A batch that takes too long fails its waiters (the database stalls; they answer 529), and new writes are refused
-until it has ended.
+A `Write` is applied whole or not at all. When a batch fails, its members are tried one by one, so that one bad row
+fails one turn. A batch that takes too long fails its waiters (the database stalls; they answer 529), and new writes
+are refused until it has ended.
 """
 
 import asyncio
