@@ -51,11 +51,10 @@ define install
 @echo "installing $(2) into $(1) (once)"
 @$(PYTHON) -m venv --without-pip $(1)
 @rm -f $(1)/.installed-*
-@if [ -x .uv/bin/uv ]; then \
-	UV_LINK_MODE=copy .uv/bin/uv pip install --quiet --compile-bytecode --require-hashes --python $(1)/bin/python -r $(2); \
-else \
-	.uv/bin/python -m pip --python $(1)/bin/python install --quiet --require-hashes -r $(2); \
-fi
+@# pip reads configuration that uv does not (pip.conf), so it gets its chance when uv is missing or fails.
+@[ -x .uv/bin/uv ] && UV_LINK_MODE=copy .uv/bin/uv pip install --quiet --system-certs --compile-bytecode \
+	--require-hashes --python $(1)/bin/python -r $(2) \
+	|| .uv/bin/python -m pip --python $(1)/bin/python install --quiet --require-hashes -r $(2)
 @touch $@
 endef
 
@@ -73,7 +72,7 @@ $(UV_STAMP):
 
 lock: $(UV_STAMP)
 	for name in requirements requirements-dev requirements-uv; do \
-		.uv/bin/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate \
+		.uv/bin/uv pip compile --quiet --system-certs --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate \
 			--no-header --python-version 3.11 $(LOCK_ARGS) $$name.in -o $$name.txt || exit 1; \
 	done
 
