@@ -109,9 +109,10 @@ async def _upload(connection: Connection, exchange: Exchange, body: AsyncGenerat
 
 def _may_repeat(exchange: Exchange, outgoing: Outgoing) -> bool:
     """The reused connection was lost before any answer, and repeating cannot do anything twice."""
+    if exchange.failure is None or not exchange.silent or not isinstance(outgoing.body, bytes):
+        return False
     lost = isinstance(exchange.failure, httpx.RemoteProtocolError | httpx.ReadError | httpx.WriteError)
-    replayable = isinstance(outgoing.body, bytes) and (exchange.closed_as_idle or outgoing.idempotent)
-    return lost and exchange.silent and replayable
+    return lost and (exchange.closed_as_idle or outgoing.idempotent)
 
 
 def _response(exchange: Exchange) -> httpx.Response:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator
+from operator import itemgetter
 
 import httpx
 import msgspec
@@ -14,8 +15,10 @@ LAST_CHUNK = b"0\r\n\r\n"
 FRAMING = (b"host", b"content-length", b"transfer-encoding")
 IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"})
 
-_TOKEN = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_TOKEN = b"!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_METHOD = re.compile(rb"(?!CONNECT$)[%b]+" % re.escape(_TOKEN))
 _TARGET = re.compile(rb"[!-~\x80-\xff]+")
+_NAME = itemgetter(0)
 
 
 class Outgoing(msgspec.Struct, frozen=True, gc=False):
@@ -32,26 +35,27 @@ def encode(request: httpx.Request) -> Outgoing:
     fields = {name.lower(): value for name, value in headers}
     if len(fields) != len(headers):
         _refuse_repeated_framing(headers)
+    body, length = _body(request, fields)
     method = request.method
     head = encode_head(method.encode("latin-1"), request.url.raw_path, headers)
-    body, length = _body(request, fields)
     close = fields.get(b"connection", b"").lower() == b"close"
     return Outgoing(head, body, length, close, method == "HEAD", method in IDEMPOTENT)
 
 
 def encode_head(method: bytes, target: bytes, headers: RawHeaders) -> bytes:
-    if method == b"CONNECT" or not _TOKEN.fullmatch(method):
+    if not _METHOD.fullmatch(method):
         raise httpx.LocalProtocolError(f"illegal method {method!r}")
     if not _TARGET.fullmatch(target):
         raise httpx.LocalProtocolError(f"illegal request target {target!r}")
-    names = [name for name, _ in headers]
-    if b"" in names or not _TOKEN.fullmatch(b"".join(names)):
+    names = list(map(_NAME, headers))
+    if b"" in names or b"".join(names).translate(None, _TOKEN):
         raise httpx.LocalProtocolError(f"illegal header name among {names!r}")
-    lines = b"".join([b"%b: %b\r\n" % field for field in headers])
-    # One CR and one LF for each header are ours; one more was smuggled in by a value. Values may be secrets: not shown.
-    if lines.count(b"\r") != len(headers) or lines.count(b"\n") != len(headers) or b"\0" in lines:
+    lines = b"\r\n".join(map(b": ".join, headers))
+    # The line breaks between headers are ours; one more was smuggled in by a value. Values may be secrets: not shown.
+    ours = len(headers) - 1
+    if lines.count(b"\r") != ours or lines.count(b"\n") != ours or b"\0" in lines:
         raise httpx.LocalProtocolError("CR, LF or NUL in a header value")
-    return b"%b %b HTTP/1.1\r\n%b\r\n" % (method, target, lines)
+    return b"".join((method, b" ", target, b" HTTP/1.1\r\n", lines, b"\r\n\r\n"))
 
 
 async def pieces(stream: httpx.AsyncByteStream, length: int | None) -> AsyncGenerator[bytes, None]:

@@ -111,6 +111,17 @@ def test_any_two_reads_are_the_same_response(case: Case) -> None:
         assert fed.wire.aborted is not case.kept
 
 
+def test_a_connection_lost_as_soon_as_made_fails_its_request() -> None:
+    loop = asyncio.new_event_loop()
+    connection = Connection(loop, Origin("http", "h", 80, None), Pool(60), Sweeper(loop))
+    connection.connection_made(Wire())
+    connection.connection_lost(None)
+    exchange = Exchange(connection, 60, encode(httpx.Request("GET", "http://h/")))
+    connection.start(exchange, 60)
+    assert isinstance(exchange.failure, httpx.RemoteProtocolError)
+    loop.close()
+
+
 @cases
 def test_byte_by_byte_is_the_same_response(case: Case) -> None:
     fed = feed(*(case.wire[at : at + 1] for at in range(len(case.wire))), method=case.method)
