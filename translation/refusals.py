@@ -12,6 +12,7 @@ import msgspec
 
 from translation.errors import (
     BridgeError,
+    TooLarge,
     UpstreamFailed,
     UpstreamKeyRefused,
     UpstreamModelMissing,
@@ -78,14 +79,15 @@ FAULTS: dict[int, type[BridgeError]] = {
     401: UpstreamKeyRefused,
     403: UpstreamKeyRefused,
     404: UpstreamModelMissing,
-    402: UpstreamRateLimited,
+    402: UpstreamKeyRefused,
     408: UpstreamTimeout,
+    413: TooLarge,
     429: UpstreamRateLimited,
     503: UpstreamOverloaded,
     504: UpstreamTimeout,
     529: UpstreamOverloaded,
 }
-PREFIXES = {401: "the bridge's upstream key was refused: ", 403: "the bridge's upstream key was refused: "}
+PREFIXES = dict.fromkeys((401, 402, 403), "the bridge's upstream key was refused: ")
 
 
 def fault(status: int, complaint: Complaint, wait: float | None) -> BridgeError:

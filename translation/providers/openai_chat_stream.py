@@ -28,6 +28,7 @@ from translation.providers.openai_chat_wire import (
     merged,
     usage_of,
 )
+from translation.refusals import in_band, read
 from translation.sse import MAX_EVENT, SSEDecoder
 from translation.values import Request, Usage
 
@@ -194,7 +195,8 @@ class ChatDecoder:
     def _finish(self, choice: Choice, out: list[Event]) -> None:
         told = choice.finish_reason or ""
         if told in GAVE_UP:
-            raise GAVE_UP[told](f"the upstream gave up: finish_reason {told!r} {bytes(choice.error).decode()}".rstrip())
+            complaint = read(b'{"error":%b}' % bytes(choice.error))
+            raise in_band(complaint) if complaint else GAVE_UP[told](f"the upstream gave up: finish_reason {told!r}")
         if told not in REASONS:
             raise UpstreamProtocolError(f"unknown finish_reason {told!r}")
         self._conclude(REASONS[told], out)
@@ -210,7 +212,8 @@ class ChatDecoder:
             return
         if self._reason is None:
             if not done:
-                raise TruncatedStream("the upstream closed before a finish_reason")
+                what = "before a finish_reason" if self._answered else "without an answer"
+                raise TruncatedStream(f"the upstream closed {what}")
             if not self._answered:
                 raise UpstreamProtocolError("the upstream's answer holds no choices")
             self._conclude("stop", out)

@@ -1,0 +1,29 @@
+"""Answers of the chat family, from captures: whole, byte by byte and at random cuts."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.translation.captures import Case, cases, check, check_cut, points
+from translation.providers.openai_chat import OpenAIChat
+from translation.providers.profiles import PROFILES
+
+FAMILY = tuple(name for name, profile in PROFILES.items() if profile.dialect == "openai_chat")
+CASES = cases(*FAMILY)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_an_answer_gives_its_events_whole_and_byte_by_byte(case: Case) -> None:
+    check(OpenAIChat(), case)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_an_answer_gives_the_same_events_wherever_it_is_cut(case: Case, data: st.DataObject) -> None:
+    check_cut(OpenAIChat(), case, data.draw(points(case)))
+
+
+@pytest.mark.parametrize("provider", FAMILY)
+def test_every_provider_of_the_family_has_a_capture(provider: str) -> None:
+    assert any(case.provider == provider for case in CASES)

@@ -1,0 +1,88 @@
+"""Self-healing: what to change about a request that an upstream refused for one parameter.
+
+The shell asks `remedy` about a 400 or 422, retries once with the profile that `remembered` gives, and keeps the remedy
+for that upstream and model.
+"""
+
+import re
+
+import msgspec
+
+from translation.adapter import UpstreamRequest
+from translation.overflow import answer_limit
+from translation.providers.profiles import Profile
+from translation.refusals import read
+
+
+class Remedy(msgspec.Struct, frozen=True, omit_defaults=True):
+    why: str  # the upstream's own words
+    drop: tuple[str, ...] = ()
+    rename: tuple[tuple[str, str], ...] = ()
+    tools_without_reasoning: bool = False  # tools only at effort `none`
+    max_tokens: int | None = None  # for this one request: what still fits
+
+
+# Without these the answer is another one: never dropped.
+KEPT = frozenset(
+    ("model", "messages", "tools", "tool_choice", "stream", "response_format", "max_tokens", "max_completion_tokens")
+)
+RENAMED = re.compile(r"'(?P<old>\w+)' is not supported.*?\buse '(?P<new>\w+)' instead", re.IGNORECASE | re.DOTALL)
+TOOLS_WITHOUT_REASONING = re.compile(r"function tools with reasoning_effort are not supported", re.IGNORECASE)
+NO_THINKING = re.compile(r"does not support thinking|thinking is not supported", re.IGNORECASE)
+REFUSED = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"unsupported (?:parameter|value): '(?P<names>[\w.]+)'",
+        r"'(?P<names>[\w.]+)' does not support .{1,40} with this model",
+        r"unknown parameter: '(?P<names>[\w.]+)'",
+        r"unrecognized request arguments? supplied: (?P<names>[\w., ]+)",
+        r"argument not supported(?: on this model)?: (?P<names>\w+)",
+        r"does not support (?:the )?parameter '?(?P<names>\w+)",
+        r"invalid (?P<names>temperature|top_p): only",
+        r"body\.(?P<names>\w+): extra inputs are not permitted",
+        r"'(?P<names>[\w.]+)' is not supported with this model",
+    )
+)
+
+
+def remedy(error_body: bytes, sent: UpstreamRequest) -> Remedy | None:
+    complaint = read(error_body)
+    if complaint is None:
+        return None
+    words = complaint.message
+    given = msgspec.json.decode(sent.body, type=dict[str, msgspec.Raw]).keys()
+    room = answer_limit(words)
+    if room is not None:
+        return Remedy(words, max_tokens=room)
+    if TOOLS_WITHOUT_REASONING.search(words):
+        return Remedy(words, tools_without_reasoning=True)
+    renamed = RENAMED.search(words)
+    if renamed and renamed["old"] in given:
+        return Remedy(words, rename=((renamed["old"], renamed["new"]),))
+    names = [name for name in _refused(words) if name in given]
+    if "max_completion_tokens" in names:
+        return Remedy(words, rename=(("max_completion_tokens", "max_tokens"),))
+    drop = tuple(name for name in names if name not in KEPT)
+    return Remedy(words, drop=drop) if drop else None
+
+
+def remembered(profile: Profile, known: Remedy) -> Profile:
+    """The profile of an upstream's model that has taught us this."""
+    return msgspec.structs.replace(
+        profile,
+        drop_params=(*profile.drop_params, *known.drop),
+        rename_params=(*profile.rename_params, *known.rename),
+        tools_without_reasoning=("*",) if known.tools_without_reasoning else profile.tools_without_reasoning,
+    )
+
+
+def _refused(words: str) -> list[str]:
+    """Names of top-level parameters, as we write them: `reasoningEffort` and `reasoning.effort` alike."""
+    if NO_THINKING.search(words):
+        return ["reasoning_effort", "reasoning", "thinking", "chat_template_kwargs"]
+    found = [name for pattern in REFUSED for match in pattern.finditer(words) for name in match["names"].split(",")]
+    return list(dict.fromkeys(_snake(name.strip().split(".")[0]) for name in found))
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z])([A-Z])", r"_\1", name).lower()
