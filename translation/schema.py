@@ -11,58 +11,20 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct
 
-from translation.schema_shape import Flattener, Node, Place, Seen, branches, is_null, mapping, strings, types, values
-
-TYPES = {
-    "string": "STRING",
-    "number": "NUMBER",
-    "integer": "INTEGER",
-    "boolean": "BOOLEAN",
-    "array": "ARRAY",
-    "object": "OBJECT",
-}
-# The limits that a type keeps, and what their value must be. Beside another type a limit says nothing.
-KEPT: dict[str, dict[str, type]] = {
-    "STRING": {"minLength": int, "maxLength": int, "pattern": str},
-    "NUMBER": {"minimum": float, "maximum": float},
-    "INTEGER": {"minimum": float, "maximum": float},
-    "BOOLEAN": {},
-    "ARRAY": {"minItems": int, "maxItems": int},
-    "OBJECT": {"minProperties": int, "maxProperties": int},
-}
-FORMATS = {"STRING": ("date-time",), "NUMBER": ("float", "double"), "INTEGER": ("int32", "int64")}
-HINTS = {  # the type that a keyword speaks of, where `type` is missing
-    "properties": "object",
-    "required": "object",
-    "additionalProperties": "object",
-    "patternProperties": "object",
-    "items": "array",
-    "prefixItems": "array",
-    "minLength": "string",
-    "maxLength": "string",
-    "pattern": "string",
-    "minimum": "number",
-    "maximum": "number",
-}
-LIMITS = frozenset(keyword for kept in KEPT.values() for keyword in kept)
-# Lowered by code below, or without meaning for the model.
-HANDLED = frozenset(
-    (
-        "type", "nullable", "description", "title", "enum", "const", "anyOf", "oneOf", "properties", "required",
-        "items", "prefixItems", "$schema", "$id", "id", "$comment", "$anchor", "$defs", "definitions", "$vocabulary",
-        "readOnly", "writeOnly", "deprecated",
-    )
-)  # fmt: skip
-# Told to the model in words.
-TOLD = LIMITS | frozenset(
-    (
-        "format", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "default", "example", "examples", "uniqueItems",
-        "additionalProperties", "unevaluatedProperties", "unevaluatedItems", "patternProperties", "propertyNames",
-        "dependentRequired", "dependentSchemas", "dependencies", "contains", "minContains", "maxContains", "not", "if",
-        "then", "else", "contentEncoding", "contentMediaType", "contentSchema",
-    )
-)  # fmt: skip
-OPEN = ("additionalProperties", "unevaluatedProperties", "unevaluatedItems")  # as booleans they change no answer
+from translation.schema_shape import (
+    NONE,
+    Flattener,
+    Node,
+    Place,
+    Seen,
+    branches,
+    is_null,
+    mapping,
+    strings,
+    types,
+    values,
+)
+from translation.schema_table import FORMATS, HANDLED, HINTS, KEPT, KINDS, LIMITS, OPEN, TOLD, TYPES
 
 MAX_DEPTH = 32
 MAX_NOTES = 20
@@ -91,7 +53,7 @@ def _lower(schema: bytes, *, parameters: bool) -> Lowered:
     except (msgspec.DecodeError, RecursionError):
         return Lowered(b'{"type":"OBJECT","properties":{}}', ("the schema cannot be read as JSON",), empty=True)
     lowering = _Lowering(root, len(schema))
-    out = lowering.parameters(root) if parameters else lowering.node(root, frozenset(), None, 0)
+    out = lowering.parameters(root) if parameters else lowering.node(root, NONE, None, 0)
     return Lowered(msgspec.json.encode(out), tuple(lowering.notes), empty=not out.get("properties"))
 
 
@@ -104,7 +66,7 @@ class _Lowering:
         self._flattener = Flattener(root, size, self._note)
 
     def parameters(self, root: object) -> Lower:
-        flat, seen = self._flattener.flat(root, frozenset(), None)
+        flat, seen = self._flattener.flat(root, NONE, None)
         names, _ = types(flat)
         if names and "object" not in names:
             self._note(None, "the root is not an object, as parameters have to be")
@@ -112,8 +74,8 @@ class _Lowering:
         return self._object(flat, seen, None, 0)
 
     def node(self, raw: object, seen: Seen, place: Place, depth: int) -> Lower:
-        flat, seen = self._flattener.flat(raw, seen, place)
-        return self._flat(flat, seen, place, depth)
+        flat, more = self._flattener.flat(raw, seen, place)
+        return self._flat(flat, seen | more if more else seen, place, depth)
 
     def _flat(self, flat: Node, seen: Seen, place: Place, depth: int) -> Lower:
         if depth > MAX_DEPTH:
@@ -202,7 +164,7 @@ class _Lowering:
             if is_null(node):
                 null = True
                 continue
-            lowered = self._flat(node, more, place, depth + 1)
+            lowered = self._flat(node, seen | more if more else seen, place, depth + 1)
             nested = lowered.get("anyOf")
             out += nested if isinstance(nested, list) else [lowered]
         return _alternatives(out, self._description(flat, place)), null
@@ -241,9 +203,6 @@ class _Lowering:
             self.notes[f"{_path(place)}: {what}"] = None
         else:
             self.notes["and more"] = None
-
-
-KINDS: dict[type, str] = {bool: "BOOLEAN", int: "INTEGER", float: "NUMBER", str: "STRING"}
 
 
 def _fits(value: object, wanted: type) -> bool:

@@ -11,7 +11,9 @@ Place: TypeAlias = "tuple[Place, str] | None"  # where a node is: its parent's p
 
 FOLDED = ("$ref", "allOf")
 MAX_MEASURED = 200  # levels; what is nested deeper is never inlined
+MAX_AROUND = 500  # targets around a node; more of them is nobody's tool
 TOO_LARGE = 1 << 60
+NONE: Seen = frozenset()
 
 
 class Flattener:
@@ -20,16 +22,17 @@ class Flattener:
     def __init__(self, root: object, size: int, note: Callable[[Place, str], None]) -> None:
         self._root = root
         self._note = note
-        self._budget = 64 * 1024 + 4 * size
+        self._budget = 64 * 1024 + size
         self._sizes: dict[int, int] = {}
 
     def flat(self, raw: object, seen: Seen, place: Place) -> tuple[Node, Seen]:
+        """The node, and the targets that were inlined for it: they may not be inlined again inside it."""
         if not isinstance(raw, dict):
             if raw is False:
                 self._note(place, "a schema that allows nothing became one that allows anything")
-            return {}, seen
+            return {}, NONE
         if not any(keyword in raw for keyword in FOLDED):
-            return raw, seen
+            return raw, NONE
         out: Node = {}
         inlined: set[int] = set()
         queue: deque[object] = deque([raw])
@@ -41,7 +44,7 @@ class Flattener:
             if "$ref" in part:
                 queue.appendleft(self._inline(part["$ref"], seen, inlined, place))
             self._merge(out, part, place)
-        return out, seen | inlined
+        return out, frozenset(inlined)
 
     def _inline(self, ref: object, seen: Seen, inlined: set[int], place: Place) -> Node:
         target = self._resolve(ref)
@@ -51,7 +54,7 @@ class Flattener:
         if id(target) in inlined:
             return {}
         size = self._size(target)
-        if id(target) in seen or size > self._budget:
+        if id(target) in seen or size > self._budget or len(seen) > MAX_AROUND:
             why = "leads back to itself" if id(target) in seen else "is too large to inline"
             self._note(place, f"$ref {str(ref)[:80]} {why}, left open")
             return sketch(target)

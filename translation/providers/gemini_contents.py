@@ -51,7 +51,6 @@ class _Contents:
         self._names = names
         self._notes = notes
         self._asked: dict[str, Part] = {}  # id and name of the calls that the next user turn answers
-        self._unsigned: list[int] = []
         self._newest = max(
             (index for index, message in enumerate(self._messages) if message.role != "assistant"), default=0
         )
@@ -67,11 +66,6 @@ class _Contents:
             out.append({"role": "user", "parts": [{"text": CONTINUE}]})
             what = "the last message is the assistant's; Gemini answers users only, so it is asked to continue"
             self._notes.append(Note("degradation", "prefill-continued", what))
-        if self._unsigned:
-            where = ", ".join(f"messages.{index}" for index in self._unsigned)
-            self._notes.append(
-                Note("substitution", "signature-substituted", f"no thought signature is known for {where}")
-            )
         return out
 
     # ------------------------------------------------------------ the model's turns
@@ -85,7 +79,8 @@ class _Contents:
             for position, part in enumerate(parts):
                 if isinstance(part, dict) and "functionCall" in part:
                     parts[position] = signed(part, SENTINEL)
-                    self._unsigned.append(index)
+                    what = f"messages.{index}: no thought signature of this upstream is known for its calls"
+                    self._notes.append(Note("substitution", "signature-substituted", what, index))
                     break
         return parts
 
@@ -168,7 +163,7 @@ class _Contents:
             raise InvalidRequest(
                 f"{path}.source: Gemini takes base64 ({', '.join(IMAGES)}, PDF) and https URLs, not {what}"
             )
-        self._notes.append(Note("degradation", "media-left-out", f"{path}: {what}"))
+        self._notes.append(Note("degradation", "media-left-out", f"{path}: {what}", index))
         return [{"text": f"[{what}: left out]"}]
 
 

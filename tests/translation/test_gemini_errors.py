@@ -1,0 +1,108 @@
+"""Google's error bodies."""
+
+import msgspec
+import pytest
+
+from translation.adapter import Target
+from translation.errors import (
+    BridgeError,
+    PromptTooLong,
+    UpstreamFailed,
+    UpstreamKeyRefused,
+    UpstreamModelMissing,
+    UpstreamOverloaded,
+    UpstreamRateLimited,
+    UpstreamRefused,
+    UpstreamTimeout,
+)
+from translation.providers.gemini import GeminiAdapter
+from translation.providers.profiles import PROFILES
+
+GEMINI = Target("gemini", "gemini-3-pro-preview", PROFILES["gemini"])
+RETRY = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.07s"}
+KEY = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID", "domain": "googleapis.com"}
+
+
+def failure(status: int, body: bytes, headers: dict[str, str] | None = None) -> BridgeError:
+    return GeminiAdapter().failure(GEMINI, status, headers or {}, body)
+
+
+def error(code: int, status: str, message: str = "m", *details: object) -> bytes:
+    return msgspec.json.encode({"error": {"code": code, "status": status, "message": message, "details": details}})
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "expected"),
+    [
+        (400, "INVALID_ARGUMENT", UpstreamRefused),
+        (400, "FAILED_PRECONDITION", UpstreamRefused),
+        (401, "UNAUTHENTICATED", UpstreamKeyRefused),
+        (403, "PERMISSION_DENIED", UpstreamKeyRefused),
+        (404, "NOT_FOUND", UpstreamModelMissing),
+        (429, "RESOURCE_EXHAUSTED", UpstreamRateLimited),
+        (500, "INTERNAL", UpstreamFailed),
+        (503, "UNAVAILABLE", UpstreamOverloaded),
+        (504, "DEADLINE_EXCEEDED", UpstreamTimeout),
+        (418, "", UpstreamRefused),
+        (599, "", UpstreamFailed),
+        (529, "", UpstreamOverloaded),
+    ],
+)
+def test_each_status_has_its_class(code: int, status: str, expected: type[BridgeError]) -> None:
+    assert type(failure(code, error(code, status))) is expected
+
+
+def test_the_upstreams_own_words_are_kept() -> None:
+    message = 'Invalid JSON payload received. Unknown name "const"'
+    assert failure(400, error(400, "INVALID_ARGUMENT", message)).message == message
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        error(400, "INVALID_ARGUMENT", "bad", KEY),
+        error(400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key."),
+    ],
+)
+def test_a_400_about_the_key_is_a_refused_key(body: bytes) -> None:
+    assert type(failure(400, body)) is UpstreamKeyRefused
+
+
+def test_a_key_that_google_quotes_is_not_told_on() -> None:
+    found = failure(403, error(403, "PERMISSION_DENIED", "Consumer 'api_key:AIzaSyD' has been suspended."))
+    assert found.message == "the bridge's upstream key was refused (403 PERMISSION_DENIED)"
+
+
+def test_overflow_is_the_sentence_that_clients_know() -> None:
+    words = "The input token count (1200293) exceeds the maximum number of tokens allowed (1048576)."
+    found = failure(400, error(400, "INVALID_ARGUMENT", words))
+    assert type(found) is PromptTooLong
+    assert found.message == "prompt is too long: 1200293 tokens > 1048576 maximum"
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "expected"),
+    [
+        (error(429, "RESOURCE_EXHAUSTED", "m", RETRY), {}, 34.07),
+        (error(429, "RESOURCE_EXHAUSTED", "m", RETRY), {"retry-after": "7"}, 7.0),
+        (error(429, "RESOURCE_EXHAUSTED", "Please retry in 3.5s."), {"retry-after": "soon"}, 3.5),
+        (error(429, "RESOURCE_EXHAUSTED", "m", KEY | {"reason": ""}), {}, None),
+    ],
+)
+def test_how_long_to_wait(body: bytes, headers: dict[str, str], expected: float | None) -> None:
+    assert failure(429, body, headers).retry_after == expected
+
+
+def test_a_list_of_one_error_is_that_error() -> None:
+    assert type(failure(503, b"[" + error(503, "UNAVAILABLE") + b"]")) is UpstreamOverloaded
+    assert failure(500, b"[]").message == "the upstream answered 500"
+
+
+def test_a_body_that_is_not_googles_has_its_status() -> None:
+    found = failure(502, b"<html>Bad Gateway</html>")
+    assert type(found) is UpstreamFailed
+    assert found.message == "the upstream answered 502 without Google's error body"
+
+
+def test_a_code_in_words_counts_by_its_status() -> None:
+    assert type(failure(503, b'{"error":{"code":"UNAVAILABLE","message":"busy"}}')) is UpstreamOverloaded
