@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator
-from operator import itemgetter
 
 import httpx
 import msgspec
@@ -16,9 +15,7 @@ FRAMING = (b"host", b"content-length", b"transfer-encoding")
 IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"})
 
 _TOKEN = b"!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-_METHOD = re.compile(rb"(?!CONNECT$)[%b]+" % re.escape(_TOKEN))
 _TARGET = re.compile(rb"[!-~\x80-\xff]+")
-_NAME = itemgetter(0)
 
 
 class Outgoing(msgspec.Struct, frozen=True, gc=False):
@@ -43,11 +40,11 @@ def encode(request: httpx.Request) -> Outgoing:
 
 
 def encode_head(method: bytes, target: bytes, headers: RawHeaders) -> bytes:
-    if not _METHOD.fullmatch(method):
+    if method == b"CONNECT" or not method or method.translate(None, _TOKEN):
         raise httpx.LocalProtocolError(f"illegal method {method!r}")
     if not _TARGET.fullmatch(target):
         raise httpx.LocalProtocolError(f"illegal request target {target!r}")
-    names = list(map(_NAME, headers))
+    names = [name for name, _ in headers]
     if b"" in names or b"".join(names).translate(None, _TOKEN):
         raise httpx.LocalProtocolError(f"illegal header name among {names!r}")
     lines = b"\r\n".join(map(b": ".join, headers))
