@@ -13,18 +13,18 @@ from translation.providers.profiles import PROFILES
 
 Validate = Callable[[bytes], list[str]]
 
-REGISTRY: tuple[tuple[str, str, str, str, Validate], ...] = (
-    # provider, model, module, class, validator
-    ("openai", "gpt-4.1", "openai_chat", "OpenAIChat", chat.validate),
-    ("openai", "gpt-5.5", "openai_chat", "OpenAIChat", chat.validate),
-    ("mistral", "mistral-large", "openai_chat", "OpenAIChat", partial(chat.validate, id_length=9, prefill="prefix")),
-    ("deepseek", "deepseek-v4", "openai_chat", "OpenAIChat", reasoning.validate),
-    ("moonshot", "kimi-k2", "openai_chat", "OpenAIChat", partial(reasoning.validate, prefill="partial")),
-    ("openai-responses", "gpt-5.5", "openai_responses", "OpenAIResponses", responses.validate),
-    ("gemini", "gemini-3-pro", "gemini", "GeminiAdapter", gemini.validate),
-    ("gemini", "gemini-2.5-flash", "gemini", "GeminiAdapter", partial(gemini.validate, signatures=False)),
-    ("minimax", "MiniMax-M2", "minimax", "MiniMax", partial(reasoning.validate, required=False)),
-    ("anthropic", "claude-opus-5", "anthropic", "Anthropic", anthropic.validate),
+REGISTRY: tuple[tuple[str, str, str, Validate], ...] = (
+    # provider, model, module, validator
+    ("openai", "gpt-4.1", "openai_chat", chat.validate),
+    ("openai", "gpt-5.5", "openai_chat", chat.validate),
+    ("mistral", "mistral-large", "openai_chat", partial(chat.validate, id_length=9, prefill="prefix")),
+    ("deepseek", "deepseek-v4", "openai_chat", reasoning.validate),
+    ("moonshot", "kimi-k2", "openai_chat", partial(reasoning.validate, prefill="partial")),
+    ("openai-responses", "gpt-5.5", "openai_responses", responses.validate),
+    ("gemini", "gemini-3-pro", "gemini", gemini.validate),
+    ("gemini", "gemini-2.5-flash", "gemini", partial(gemini.validate, signatures=False)),
+    ("minimax", "MiniMax-M2", "minimax", partial(reasoning.validate, required=False)),
+    ("anthropic", "claude-opus-5", "anthropic", anthropic.validate),
 )
 
 
@@ -49,9 +49,16 @@ def families() -> list[list[Trial]]:
 
 def trials() -> list[Trial]:
     found = []
-    for provider, model, module, name, validate in REGISTRY:
+    for provider, model, module, validate in REGISTRY:
         path = f"translation.providers.{module}"
         if find_spec(path) is not None:
-            adapter = getattr(import_module(path), name)()
-            found.append(Trial(adapter, Target(provider, model, PROFILES[provider]), validate))
+            found.append(Trial(adapter_of(path), Target(provider, model, PROFILES[provider]), validate))
     return found
+
+
+def adapter_of(path: str) -> Adapter:
+    """The one class of a dialect's module that builds requests."""
+    made = [value for value in vars(import_module(path)).values() if isinstance(value, type)]
+    (adapter,) = [value for value in made if value.__module__ == path and hasattr(value, "build")]
+    built: Adapter = adapter()
+    return built

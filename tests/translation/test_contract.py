@@ -1,0 +1,71 @@
+"""Every adapter that keeps opaque state joins here."""
+
+import pytest
+
+from tests.translation.adapters import trials
+from tests.translation.contract import Secret, check_hidden_from_others, check_known_with_the_calls, check_sent_back
+from translation.adapter import Target
+from translation.providers.gemini import GeminiAdapter
+from translation.providers.openai_chat import OpenAIChat
+from translation.providers.openai_responses import OpenAIResponses
+from translation.providers.profiles import PROFILES
+
+
+def target(provider: str, model: str) -> Target:
+    return Target(provider, model, PROFILES[provider])
+
+
+SECRETS = [
+    Secret(
+        OpenAIChat(),
+        target("deepseek", "deepseek-v4-flash"),
+        "deepseek/reasoning_then_parallel_calls",
+        (
+            (
+                b'{"role":"assistant","content":"Right.","reasoning_content":"The user wants two things.",'
+                b'"tool_calls":[{"id":"call_00_Wk5"'
+            ),
+        ),
+        (b"The user wants two things.", b"call_00_Wk5"),
+    ),
+    Secret(
+        GeminiAdapter(),
+        target("gemini", "gemini-3-pro-preview"),
+        "gemini/parallel_calls",
+        (
+            b'{"role":"model","parts":[{"functionCall":{"name":"read_file","args":',
+            b'},"thoughtSignature":"EuIBCt8BAXLI2nwQp3+/abc=="},{"functionCall":{"name":"read_file","args":',
+            b'{"text":"","thoughtSignature":"CiQBcsjafB/late+sig=="}]}',
+        ),
+        (b"EuIBCt8BAXLI2nwQp3+/abc==", b"CiQBcsjafB/late+sig=="),
+    ),
+    Secret(
+        OpenAIResponses(),
+        target("openai-responses", "gpt-5.5"),
+        "openai-responses/reasoning_then_call",
+        (
+            (
+                rb'{"id":"rs_1","type":"reasoning","encrypted_content":"gAAAAABo-\\/+first==","summary":[{"type":'
+                rb'"summary_text","text":"**Plan**\n\nLook it up."},{"type":"summary_text","text":"Then answer."}]},'
+                rb'{"type":"function_call"'
+            ),
+        ),
+        (rb"gAAAAABo-\\/+first==", b"rs_1", b"call_Ab1"),
+    ),
+]
+OTHERS = [(trial.adapter, trial.target) for trial in trials()]
+
+
+@pytest.mark.parametrize("secret", SECRETS, ids=lambda secret: secret.id)
+def test_state_that_the_client_lost_is_back_byte_for_byte_at_its_place(secret: Secret) -> None:
+    check_sent_back(secret)
+
+
+@pytest.mark.parametrize("secret", SECRETS, ids=lambda secret: secret.id)
+def test_state_known_with_a_call_survives_a_turn_that_died_after_it(secret: Secret) -> None:
+    check_known_with_the_calls(secret)
+
+
+@pytest.mark.parametrize("secret", SECRETS, ids=lambda secret: secret.id)
+def test_state_never_reaches_another_upstream(secret: Secret) -> None:
+    check_hidden_from_others(secret, OTHERS)
