@@ -234,7 +234,7 @@ BRIDGE_MODEL_MAP = {
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"lines": {"()": "bridge_project.logs.formatter", "json": PRODUCTION}},
+    "formatters": {"lines": {"()": "bridge_project.logs.formatter", "as_json": PRODUCTION}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "lines"}},
     "root": {"handlers": ["stderr"], "level": "WARNING"},
     "loggers": {
