@@ -11,7 +11,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "bridge_project.settings")
 
 django_application = get_asgi_application()
 
-from conversations import process  # noqa: E402 - Django has to be set up first
+from conversations import ids, process  # noqa: E402 - Django has to be set up first
 from conversations.api.lean import serve  # noqa: E402
 from conversations.api.paths import canonical  # noqa: E402
 
@@ -30,11 +30,25 @@ async def application(scope: dict[str, Any], receive: Receive, send: Send) -> No
             if hot is not None:
                 await serve(hot, scope, receive, send)
             else:
-                await django_application(scope, receive, send)
+                await _cold(scope, receive, send)
         case "lifespan":
             await _lifespan(receive, send)
         case kind:
             raise ValueError(f"nothing here speaks {kind}")
+
+
+async def _cold(scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    """Django's stock handler; every answer has its request id."""
+    request_id = ids.request_id()
+
+    async def identified(message: Mapping[str, Any]) -> None:
+        if message["type"] == "http.response.start" and all(
+            name.lower() != b"request-id" for name, _ in message["headers"]
+        ):
+            message = {**message, "headers": [*message["headers"], (b"request-id", request_id.encode())]}
+        await send(message)
+
+    await django_application({**scope, "request_id": request_id}, receive, identified)
 
 
 async def _lifespan(receive: Receive, send: Send) -> None:

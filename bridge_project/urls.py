@@ -6,6 +6,9 @@ from django.urls import path
 from bridge_project import health
 from conversations.api.urls import api
 
+handler404 = "conversations.api.urls.not_found"
+handler500 = "conversations.api.urls.failed"
+
 urlpatterns = [
     path("livez", health.livez),
     path("readyz", health.readyz),

@@ -18,7 +18,7 @@ class Callers:
         self._known: dict[str, KeyRow] = {}  # by digest
 
     async def authenticate(self, headers: Mapping[str, str]) -> KeyRow:
-        secret = _secret(headers)
+        secret = secret_of(headers)
         if not secret:
             raise Unauthenticated("x-api-key header is required")
         key = await self._find(digest(secret))
@@ -42,6 +42,6 @@ class Callers:
         return found
 
 
-def _secret(headers: Mapping[str, str]) -> str:
+def secret_of(headers: Mapping[str, str]) -> str:
     scheme, _, bearer = headers.get("authorization", "").partition(" ")
     return headers.get("x-api-key", "") or (bearer.strip() if scheme.lower() == "bearer" else "")

@@ -46,12 +46,14 @@ class WebProcess:
         self.demo = DemoServer()
         self.callers = Callers(self.store)
         self.bridge: Bridge | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
         self.quiet: set[Any] = set()  # streams that may need a ping
         self.stopping = False
         self._jobs: list[asyncio.Task[None]] = []
         self._seen: set[int] = set()
 
     async def start(self) -> None:
+        self.loop = asyncio.get_running_loop()
         self.store.start()
         await self.demo.start()
         try:
@@ -136,7 +138,7 @@ class WebProcess:
 
     async def _heartbeat(self) -> None:
         if self.bridge is not None:
-            await self.store.write(Heartbeat(self.bridge.settings.process, timestamp(time.time())))
+            await self.store.write(Heartbeat(self.bridge.settings.process))
 
     async def _changes(self) -> None:
         since = timestamp(time.time() - CHANGES_WINDOW)
@@ -148,12 +150,21 @@ class WebProcess:
         if len(self._seen) > 10_000:
             self._seen = set(sorted(self._seen)[-1_000:])
 
+    def hear(self, kind: str, ref: str) -> None:
+        """From any thread: a change that this process made itself counts at once."""
+        if self.loop is not None:
+            self.loop.call_soon_threadsafe(self.apply, kind, ref)
+
     def apply(self, kind: str, ref: str) -> None:
         """Forget what a change made untrue."""
         if kind == "key":
             self.callers.forget(ref)
-        elif kind == "conversation" and self.bridge is not None:
+        elif self.bridge is None:
+            return
+        elif kind == "conversation":
             self.bridge.end_conversation(int(ref), ConversationEnded("the conversation was terminated"))
+        elif kind == "forgotten":
+            self.bridge.state.forget(int(ref))
 
 
 def _changes_since(db: Database, since: str) -> list[tuple[Any, ...]]:

@@ -1,24 +1,55 @@
 """The ninja API: operations, and how each error becomes an HTTP answer."""
 
-from django.http import HttpRequest, HttpResponse
-from ninja import NinjaAPI
+import logging
+from typing import Any
 
-from conversations import ids
-from conversations.api import messages
+from django.db import DatabaseError
+from django.http import Http404, HttpRequest, HttpResponse
+from ninja import NinjaAPI
+from ninja.errors import ValidationError
+
+from conversations.api import conversations, messages
+from conversations.api.cold import refusal
 from conversations.api.exchange import LeanRequest
-from translation.client.render import error_body, error_headers
-from translation.errors import BridgeError
+from translation.errors import BridgeError, InvalidRequest, NotFound, OwnFault, StoreUnavailable
+
+log = logging.getLogger(__name__)
 
 api = NinjaAPI(title="Toolbridge", version="1", docs_url="/docs", openapi_url="/openapi.json", urls_namespace="bridge")
 api.add_router("/v1", messages.router)
+api.add_router("/v1", conversations.router)
 
 
 @api.exception_handler(BridgeError)
 def refused(request: HttpRequest, error: BridgeError) -> HttpResponse:
     if isinstance(request, LeanRequest):
         raise error
-    request_id = ids.request_id()
-    headers = {"request-id": request_id, **dict(error_headers(error))}
-    return HttpResponse(
-        error_body(error, request_id), status=error.status, content_type="application/json", headers=headers
-    )
+    return refusal(request, error)
+
+
+@api.exception_handler(ValidationError)
+def invalid(request: HttpRequest, error: ValidationError) -> HttpResponse:
+    first: dict[str, Any] = error.errors[0] if error.errors else {}
+    path = ".".join(str(part) for part in first.get("loc", ())[1:])
+    return refusal(request, InvalidRequest(f"{path}: {first.get('msg', 'invalid')}"))
+
+
+@api.exception_handler(DatabaseError)
+def unavailable(request: HttpRequest, error: DatabaseError) -> HttpResponse:
+    log.error("state.unavailable: %s", error)
+    return refusal(request, StoreUnavailable())
+
+
+@api.exception_handler(Http404)
+def missing(request: HttpRequest, error: Http404) -> HttpResponse:
+    return refusal(request, NotFound(f"{request.method} {request.path} not found"))
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Django's `handler404`."""
+    return refusal(request, NotFound(f"{request.method} {request.path} not found"))
+
+
+def failed(request: HttpRequest) -> HttpResponse:
+    """Django's `handler500`."""
+    return refusal(request, OwnFault("internal error"))

@@ -33,6 +33,11 @@ class Conversation(models.Model):
     created_at = models.DateTimeField()
     last_activity = models.DateTimeField(db_index=True)
     held = models.BooleanField(default=False, help_text="A held conversation is never purged and cannot be terminated.")
+    ended_at = models.DateTimeField(
+        null=True,
+        editable=False,
+        help_text="Terminated or purged: nobody finds it any more, its rows are being deleted.",
+    )
     turn_count = models.PositiveIntegerField(default=0)
     tool_count = models.PositiveIntegerField(default=0)
     last_model = models.CharField(max_length=200, blank=True, default="")
@@ -40,7 +45,10 @@ class Conversation(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["api_key", "external_id"], name="conversation_identity")]
-        indexes = [models.Index(fields=["session_id"], name="conversation_session", condition=~models.Q(session_id=""))]
+        indexes = [
+            models.Index(fields=["session_id"], name="conversation_session", condition=~models.Q(session_id="")),
+            models.Index(fields=["ended_at"], name="conversation_ended", condition=models.Q(ended_at__isnull=False)),
+        ]
 
     def __str__(self) -> str:
         return self.external_id

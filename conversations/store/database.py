@@ -1,6 +1,6 @@
 """A raw database connection with one face for SQLite and PostgreSQL.
 
-SQL is written with `%s`. Statements run on the driver itself: Django's cursor wrappers cost more than the work.
+SQL is written with `%s` and `NOW()`: what processes compare is the database's clock, not their own. Statements run on the driver itself: Django's cursor wrappers cost more than the work.
 """
 
 import datetime as dt
@@ -19,7 +19,7 @@ ERRORS = (sqlite3.Error, psycopg.Error)
 
 @lru_cache(maxsize=512)
 def _qmarks(sql: str) -> str:
-    return sql.replace("%s", "?")
+    return sql.replace("%s", "?").replace("NOW()", "strftime('%Y-%m-%d %H:%M:%f', 'now')")
 
 
 def timestamp(seconds: float) -> str:

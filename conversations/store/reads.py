@@ -70,7 +70,7 @@ class Answer(Struct, frozen=True):
 
 ANSWER = """
 SELECT c.id, c.external_id, t.id, t.status, t.head_hash, t.answer_hash, t.system_digest, t.tools_digest, t.stop_reason
-FROM conversations_turn t JOIN conversations_conversation c ON c.id = t.conversation_id """
+FROM conversations_turn t JOIN conversations_conversation c ON c.id = t.conversation_id AND c.ended_at IS NULL """
 
 
 def key_by_digest(db: Database, digest: str) -> KeyRow | None:
@@ -81,7 +81,8 @@ def key_by_digest(db: Database, digest: str) -> KeyRow | None:
 
 
 def conversation(db: Database, key: int, external_id: str) -> Found | None:
-    sql = "SELECT id, external_id FROM conversations_conversation WHERE api_key_id = %s AND external_id = %s"
+    sql = """SELECT id, external_id FROM conversations_conversation
+        WHERE api_key_id = %s AND external_id = %s AND ended_at IS NULL"""
     for row in db.query(sql, (key, external_id)):
         return Found(*row)
     return None
@@ -91,7 +92,7 @@ def by_tool(db: Database, key: int, tool_use_ids: Sequence[str]) -> Found | None
     """The conversation of the newest of these calls."""
     for chunk in _chunks(tool_use_ids):
         sql = f"""SELECT c.id, c.external_id FROM conversations_toolmapping m
-            JOIN conversations_conversation c ON c.id = m.conversation_id
+            JOIN conversations_conversation c ON c.id = m.conversation_id AND c.ended_at IS NULL
             WHERE m.api_key_id = %s AND m.tool_use_id IN ({_marks(chunk)}) ORDER BY m.id DESC LIMIT 1"""
         for row in db.query(sql, (key, *chunk)):
             return Found(*row)
@@ -102,7 +103,7 @@ def by_prefix(db: Database, key: int, hashes: Sequence[bytes]) -> Found | None:
     """The conversation that holds the longest of these chains with an answer of ours in it. Longest chain last."""
     for chunk in _chunks(hashes):
         sql = f"""SELECT c.id, c.external_id FROM conversations_message m
-            JOIN conversations_conversation c ON c.id = m.conversation_id
+            JOIN conversations_conversation c ON c.id = m.conversation_id AND c.ended_at IS NULL
             WHERE m.api_key_id = %s AND m.answers > 0 AND m.chain_hash IN ({_marks(chunk)})
             ORDER BY m.depth DESC, m.id DESC LIMIT 1"""
         for row in db.query(sql, (key, *chunk)):

@@ -8,11 +8,11 @@ from translation.errors import ConversationEnded, ThreadRefused
 CONVERSATION = """
 INSERT INTO conversations_conversation (id, api_key_id, external_id, recognised, session_id, agent_id, parent_agent_id,
   created_at, last_activity, held, turn_count, tool_count, last_model, last_status)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, FALSE, 0, 0, '', '')
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, NOW(), FALSE, 0, 0, '', '')
 ON CONFLICT (api_key_id, external_id) DO NOTHING"""
 ACTIVITY = """
-UPDATE conversations_conversation SET last_activity = %s, turn_count = turn_count + 1, last_model = %s, last_status = 'running'
-WHERE id = %s"""
+UPDATE conversations_conversation SET last_activity = NOW(), turn_count = turn_count + 1, last_model = %s, last_status = 'running'
+WHERE id = %s AND ended_at IS NULL"""
 TURN = """
 INSERT INTO conversations_turn (id, conversation_id, api_key_id, process, request_id, message_id, status, started_at,
   requested_model, params, headers, stream, head_hash, system_digest, tools_digest, upstream, resolved_model, returned_model,
@@ -39,7 +39,7 @@ LINK = """
 INSERT INTO conversations_toolmapping (conversation_id, api_key_id, turn_id, tool_use_id, tool_name, upstream, model,
   upstream_name, upstream_call_id, ordinal, arguments, state, status, is_error, result_size, created_at)
 SELECT %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, FALSE, 0, %s
-WHERE EXISTS (SELECT 1 FROM conversations_conversation WHERE id = %s)
+WHERE EXISTS (SELECT 1 FROM conversations_conversation WHERE id = %s AND ended_at IS NULL)
 ON CONFLICT (conversation_id, tool_use_id) DO UPDATE SET arguments = excluded.arguments, state = excluded.state,
   status = excluded.status"""
 LINK_DONE = """
@@ -51,7 +51,7 @@ UPDATE conversations_turn SET status = %s, upstream = %s, resolved_model = %s, r
   usage_estimated = %s, cost_micros = %s, tool_count = %s, first_byte_ms = %s, first_token_ms = %s, duration_ms = %s
 WHERE id = %s"""
 TOUCH = """
-UPDATE conversations_conversation SET last_activity = %s, tool_count = tool_count + %s, last_status = %s WHERE id = %s"""
+UPDATE conversations_conversation SET last_activity = NOW(), tool_count = tool_count + %s, last_status = %s WHERE id = %s"""
 USAGE = """
 INSERT INTO conversations_usageentry (api_key_id, conversation_id, request_id, attempt, created_at, requested_model, upstream,
   model, returned_model, status, input_tokens, output_tokens, cache_read, cache_write, thinking_tokens, estimated, cost_micros,
@@ -148,8 +148,8 @@ class OpenTurn(Struct, frozen=True, kw_only=True):
                 row.agent_id,
                 row.parent_agent_id,
             )
-            db.execute(CONVERSATION, (*identity, self.now, self.now))
-        if db.execute(ACTIVITY, (self.now, self.resolved_model or self.requested_model, row.id)) != 1:
+            db.execute(CONVERSATION, (*identity, self.now))
+        if db.execute(ACTIVITY, (self.resolved_model or self.requested_model, row.id)) != 1:
             raise StaleConversation("the conversation was ended meanwhile")
         for claim in self.claims:
             if db.execute(CLAIM, (row.api_key, row.id, claim.kind, claim.token, self.turn, self.now)) != 1:
@@ -289,7 +289,7 @@ class CloseTurn(Struct, frozen=True, kw_only=True):
             db.execute(USAGE, self._usage(entry))
         if not alive:
             return  # terminated meanwhile: the ledger still counts what was used
-        db.execute(TOUCH, (self.now, last.tool_count, self.status, row.id))
+        db.execute(TOUCH, (last.tool_count, self.status, row.id))
         if self.message is not None:
             db.execute(MESSAGE, message_values(row, self.turn, self.now, self.message))
         for claim in self.release:
@@ -313,7 +313,6 @@ class CloseTurn(Struct, frozen=True, kw_only=True):
 
 class Heartbeat(Struct, frozen=True):
     process: int
-    now: str
 
     def apply(self, db: Database) -> None:
-        db.execute("UPDATE conversations_process SET seen_at = %s WHERE id = %s", (self.now, self.process))
+        db.execute("UPDATE conversations_process SET seen_at = NOW() WHERE id = %s", (self.process,))

@@ -1,0 +1,57 @@
+"""What the operations share that Django's stock handler serves: the caller's key, errors, pages."""
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from django.db import models
+from django.http import HttpRequest, HttpResponse, JsonResponse
+
+from conversations import ids
+from conversations.callers import secret_of
+from conversations.keys import digest
+from conversations.models import ApiKey
+from translation.client.render import error_body, error_headers
+from translation.errors import BridgeError, InvalidRequest, Unauthenticated
+
+PAGE, MOST = 20, 1000
+Row = TypeVar("Row", bound=models.Model)
+
+
+def request_id(request: HttpRequest) -> str:
+    """The id that the ASGI entry gave the request."""
+    scope: dict[str, Any] = getattr(request, "scope", {})
+    return str(scope.get("request_id") or ids.request_id())
+
+
+def caller(request: HttpRequest) -> ApiKey:
+    """For ninja's `auth`: the key, or the API's own 401."""
+    secret = secret_of({name.lower(): value for name, value in request.headers.items()})
+    if not secret:
+        raise Unauthenticated("x-api-key header is required")
+    key = ApiKey.objects.usable().filter(digest=digest(secret)).first()
+    if key is None:
+        raise Unauthenticated("invalid x-api-key")
+    return key
+
+
+def owner(request: HttpRequest) -> ApiKey:
+    key: ApiKey = request.auth  # type: ignore[attr-defined]  # ninja puts what `caller` returned there
+    return key
+
+
+def refusal(request: HttpRequest, error: BridgeError) -> HttpResponse:
+    identity = request_id(request)
+    headers = {"request-id": identity, **dict(error_headers(error))}
+    body = error_body(error, identity)
+    return HttpResponse(body, status=error.status, content_type="application/json", headers=headers)
+
+
+def page(items: Sequence[dict[str, Any]], *, more: bool) -> JsonResponse:
+    first, last = (items[0]["id"], items[-1]["id"]) if items else (None, None)
+    return JsonResponse({"data": list(items), "has_more": more, "first_id": first, "last_id": last})
+
+
+def limited(limit: int) -> int:
+    if not 1 <= limit <= MOST:
+        raise InvalidRequest(f"limit: Input should be from 1 to {MOST}")
+    return limit
