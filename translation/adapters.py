@@ -1,7 +1,7 @@
 """The adapter of each dialect."""
 
 from translation.adapter import Adapter
-from translation.providers.gemini import GeminiAdapter
+from translation.providers.gemini import Gemini
 from translation.providers.openai_chat import OpenAIChat
 from translation.providers.openai_responses import OpenAIResponses
 from translation.providers.profiles import Profile
@@ -9,7 +9,7 @@ from translation.providers.profiles import Profile
 ADAPTERS: dict[str, Adapter] = {
     "openai_chat": OpenAIChat(),
     "openai_responses": OpenAIResponses(),
-    "gemini": GeminiAdapter(),
+    "gemini": Gemini(),
 }
 
 

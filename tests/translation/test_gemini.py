@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from tests.translation.gemini_rules import violations
 from translation.adapter import Target, UpstreamRequest
 from translation.errors import InvalidRequest
-from translation.providers.gemini import GeminiAdapter
+from translation.providers.gemini import Gemini
 from translation.providers.gemini_contents import CONTINUE, NO_CONTENT
 from translation.providers.profiles import PROFILES
 from translation.values import (
@@ -33,7 +33,7 @@ from translation.values import (
     ToolUse,
 )
 
-ADAPTER = GeminiAdapter()
+ADAPTER = Gemini()
 OLD = Target("gemini", "gemini-2.5-flash", PROFILES["gemini"])
 NEW = replace(OLD, model="gemini-3-flash-preview")
 HELLO = Message("user", (Text("hi"),))

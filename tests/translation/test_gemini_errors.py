@@ -7,6 +7,7 @@ from translation.adapter import Target
 from translation.errors import (
     BridgeError,
     PromptTooLong,
+    TooLarge,
     UpstreamFailed,
     UpstreamKeyRefused,
     UpstreamModelMissing,
@@ -15,7 +16,7 @@ from translation.errors import (
     UpstreamRefused,
     UpstreamTimeout,
 )
-from translation.providers.gemini import GeminiAdapter
+from translation.providers.gemini import Gemini
 from translation.providers.profiles import PROFILES
 
 GEMINI = Target("gemini", "gemini-3-pro-preview", PROFILES["gemini"])
@@ -24,7 +25,7 @@ KEY = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_I
 
 
 def failure(status: int, body: bytes, headers: dict[str, str] | None = None) -> BridgeError:
-    return GeminiAdapter().failure(GEMINI, status, headers or {}, body)
+    return Gemini().failure(GEMINI, status, headers or {}, body)
 
 
 def error(code: int, status: str, message: str = "m", *details: object) -> bytes:
@@ -43,6 +44,7 @@ def error(code: int, status: str, message: str = "m", *details: object) -> bytes
         (500, "INTERNAL", UpstreamFailed),
         (503, "UNAVAILABLE", UpstreamOverloaded),
         (504, "DEADLINE_EXCEEDED", UpstreamTimeout),
+        (413, "", TooLarge),
         (418, "", UpstreamRefused),
         (599, "", UpstreamFailed),
         (529, "", UpstreamOverloaded),
@@ -55,6 +57,7 @@ def test_each_status_has_its_class(code: int, status: str, expected: type[Bridge
 def test_the_upstreams_own_words_are_kept() -> None:
     message = 'Invalid JSON payload received. Unknown name "const"'
     assert failure(400, error(400, "INVALID_ARGUMENT", message)).message == message
+    assert failure(400, error(400, "INVALID_ARGUMENT", "x" * 9000)).message == "x" * 2000
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from tests.translation.captures import Case, cases, decode
 from tests.translation.gemini_rules import violations
 from translation.adapter import Target
 from translation.events import Event, Finished, TextDelta, ThinkingDelta, ToolEnded, ToolStarted, WholeBlock
-from translation.providers.gemini import GeminiAdapter
+from translation.providers.gemini import Gemini
 from translation.providers.gemini_contents import SENTINEL
 from translation.providers.profiles import PROFILES
 from translation.values import (
@@ -26,7 +26,7 @@ from translation.values import (
     ToolUse,
 )
 
-ADAPTER = GeminiAdapter()
+ADAPTER = Gemini()
 GEMINI = Target("gemini", "gemini-3-pro-preview", PROFILES["gemini"])
 CASES = {case.name: case for case in cases("gemini")}
 HELLO = Message("user", (Text("hi"),))

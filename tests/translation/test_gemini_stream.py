@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from tests.translation.captures import Case, cases, check, check_cut, points
 from translation.errors import UpstreamProtocolError
 from translation.events import Failed, Finished, TextDelta
-from translation.providers.gemini import GeminiAdapter
+from translation.providers.gemini import Gemini
 from translation.providers.gemini_stream import GeminiDecoder
 from translation.sse import MAX_EVENT
 
 CASES = cases("gemini")
-ADAPTER = GeminiAdapter()
+ADAPTER = Gemini()
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
@@ -21,7 +21,7 @@ def test_each_capture_gives_its_events(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(data=st.data())
 def test_each_capture_gives_the_same_events_at_any_cut(case: Case, data: st.DataObject) -> None:
     check_cut(ADAPTER, case, data.draw(points(case)))

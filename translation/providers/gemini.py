@@ -24,7 +24,7 @@ DYNAMIC = -1
 BUDGETS = {"low": 1_024, "medium": 8_192, "high": DYNAMIC, "xhigh": 1 << 30, "max": 1 << 30}
 
 
-class GeminiAdapter:
+class Gemini:
     def build(self, request: Request, target: Target) -> UpstreamRequest:
         notes: list[Note] = []
         able = abilities(target.model)

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from translation.errors import (
     BridgeError,
+    TooLarge,
     UpstreamFailed,
     UpstreamKeyRefused,
     UpstreamModelMissing,
@@ -17,6 +18,7 @@ from translation.errors import (
 )
 from translation.overflow import overflow
 
+LONGEST = 2000  # characters of Google's message that are passed on
 KEY_REASONS = ("API_KEY_INVALID", "API_KEY_EXPIRED", "API_KEY_SERVICE_BLOCKED")
 KEY_MESSAGE = re.compile(r"api key (?:not valid|expired|not found)", re.IGNORECASE)
 SECONDS = re.compile(r"\d+(?:\.\d+)?")
@@ -42,6 +44,7 @@ STATUSES: dict[int, type[BridgeError]] = {
     403: UpstreamKeyRefused,
     404: UpstreamModelMissing,
     408: UpstreamTimeout,
+    413: TooLarge,
     429: UpstreamRateLimited,
     503: UpstreamOverloaded,
     504: UpstreamTimeout,
@@ -89,7 +92,7 @@ def described(error: Error, status: int = 0, wait: str = "") -> BridgeError:
     kind = CLASSES.get(error.status) or STATUSES.get(number, usual)
     if kind is UpstreamKeyRefused:
         return _key_refused(number, error)
-    return kind(message, retry_after=_retry_after(error, wait))
+    return kind(message[:LONGEST], retry_after=_retry_after(error, wait))
 
 
 def _is_key(error: Error) -> bool:

@@ -12,7 +12,7 @@ class Call(Struct):
     id: str = ""
 
 
-class Blob(Struct, rename="camel"):
+class Blob(Struct, rename="camel", gc=False):
     mime_type: str = ""
     data: str = ""
 
@@ -33,7 +33,7 @@ class Content(Struct):
     parts: list[Part] | None = None
 
 
-class Web(Struct):
+class Web(Struct, gc=False):
     uri: str = ""
     title: str = ""
 
@@ -55,7 +55,7 @@ class Candidate(Struct, rename="camel"):
     grounding_metadata: Grounding | None = None
 
 
-class Tokens(Struct, rename="camel"):
+class Tokens(Struct, rename="camel", gc=False):
     prompt_token_count: int = 0
     cached_content_token_count: int = 0
     candidates_token_count: int = 0
@@ -63,7 +63,7 @@ class Tokens(Struct, rename="camel"):
     tool_use_prompt_token_count: int = 0
 
 
-class Feedback(Struct, rename="camel"):
+class Feedback(Struct, rename="camel", gc=False):
     block_reason: str = ""
     block_reason_message: str = ""
 
