@@ -5,7 +5,7 @@ import pytest
 from tests.translation.adapters import trials
 from tests.translation.contract import Secret, check_hidden_from_others, check_known_with_the_calls, check_sent_back
 from translation.adapter import Target
-from translation.providers.gemini import GeminiAdapter
+from translation.providers.gemini import Gemini
 from translation.providers.openai_chat import OpenAIChat
 from translation.providers.openai_responses import OpenAIResponses
 from translation.providers.profiles import PROFILES
@@ -29,7 +29,7 @@ SECRETS = [
         (b"The user wants two things.", b"call_00_Wk5"),
     ),
     Secret(
-        GeminiAdapter(),
+        Gemini(),
         target("gemini", "gemini-3-pro-preview"),
         "gemini/parallel_calls",
         (
