@@ -2,7 +2,8 @@
 
 import msgspec
 
-from translation.events import BlockDelta, BlockStart, MessageDelta, MessageStart, WireEvent
+from translation.arguments import is_object
+from translation.events import BlockDelta, BlockStart, MessageDelta, MessageStart, Relayed, WireEvent, Written
 from translation.values import Usage
 
 DELTA_FIELDS = {
@@ -10,6 +11,7 @@ DELTA_FIELDS = {
     "thinking_delta": "thinking",
     "signature_delta": "signature",
     "input_json_delta": "input",
+    "citations_delta": "citations",
 }
 
 
@@ -23,19 +25,28 @@ class Accumulator:
         self.sequence = ""
         self.explanation = ""
         self.usage = Usage()
+        self.body = b""  # the whole answer as the upstream wrote it, where it is passed on
         self._blocks: list[tuple[bytes, dict[str, list[str]]]] = []
 
     def feed(self, events: list[WireEvent]) -> None:
         for event in events:
-            if type(event) is BlockDelta:
-                self._blocks[event.index][1].setdefault(DELTA_FIELDS[event.kind], []).append(event.text)
-            elif type(event) is BlockStart:
-                self._blocks.append((event.block, {}))
-            elif type(event) is MessageDelta:
-                self.stop_reason, self.usage = event.stop_reason, event.usage
-                self.sequence, self.explanation = event.sequence, event.explanation
-            elif type(event) is MessageStart:
-                self.id, self.model, self.usage = event.id, event.model, event.usage
+            if not isinstance(event, Relayed):
+                self._event(event)
+            elif event.whole:
+                self.body = event.raw
+            elif event.event is not None:
+                self._event(event.event)
+
+    def _event(self, event: Written) -> None:
+        if type(event) is BlockDelta:
+            self._blocks[event.index][1].setdefault(DELTA_FIELDS[event.kind], []).append(event.text)
+        elif type(event) is BlockStart:
+            self._blocks.append((event.block, {}))
+        elif type(event) is MessageDelta:
+            self.stop_reason, self.usage = event.stop_reason, event.usage
+            self.sequence, self.explanation = event.sequence, event.explanation
+        elif type(event) is MessageStart:
+            self.id, self.model, self.usage = event.id, event.model, event.usage
 
     @property
     def content(self) -> bytes:
@@ -48,5 +59,14 @@ def _whole(block: bytes, parts: dict[str, list[str]]) -> bytes:
     value: dict[str, object] = msgspec.json.decode(block)
     for field, texts in parts.items():
         joined = "".join(texts)
-        value[field] = msgspec.Raw(joined.encode()) if field == "input" else joined
+        match field:
+            case "input":
+                # A call that was cut off has been shown in part; what is kept must be JSON.
+                value[field] = msgspec.Raw(joined.encode() if is_object(joined.strip()) else b"{}")
+            case "citations":
+                value[field] = [msgspec.Raw(text.encode()) for text in texts]
+            case "signature":
+                value[field] = texts[-1]
+            case _:
+                value[field] = joined
     return msgspec.json.encode(value)

@@ -3,9 +3,9 @@
     BridgeError
       ClientFault         InvalidRequest (PromptTooLong, ThreadRefused) · ThreadNotFound · Unauthenticated · Forbidden
                           NotFound · Conflict · TooLarge · RateLimited · OverBudget
-      UpstreamFault       UpstreamRefused · UpstreamModelMissing · UpstreamKeyRefused · UpstreamRateLimited
-                          UpstreamOverloaded · UpstreamFailed · UpstreamTimeout · UpstreamProtocolError
-                          (TruncatedStream)
+      UpstreamFault       UpstreamRefused (UpstreamTooLarge) · UpstreamModelMissing · UpstreamKeyRefused
+                          UpstreamRateLimited · UpstreamOverloaded · UpstreamFailed · UpstreamTimeout
+                          UpstreamProtocolError (TruncatedStream)
       OwnFault            StoreUnavailable · ConversationEnded · ShuttingDown
 
 The class says whose fault it is, which HTTP status and Anthropic error type the client sees, and whether the bridge may
@@ -95,6 +95,11 @@ class UpstreamRefused(UpstreamFault):
 
     status = 400
     type = "invalid_request_error"
+
+
+class UpstreamTooLarge(UpstreamRefused):
+    status = 413
+    type = "request_too_large"
 
 
 class UpstreamModelMissing(UpstreamFault):

@@ -53,6 +53,12 @@ class ToolDropped(Struct, frozen=True):
     call: int
 
 
+class Citation(Struct, frozen=True):
+    """A source of the text before it, as the API's JSON."""
+
+    citation: bytes
+
+
 class WholeBlock(Struct, frozen=True):
     """A block that comes in one piece (`server_tool_use`, `web_search_tool_result`, ...), as JSON."""
 
@@ -80,8 +86,26 @@ class Failed(Struct, frozen=True):
     error: BridgeError
 
 
+class Frame(Struct, frozen=True):
+    """Bytes of an upstream that speaks the client's own dialect, to be passed on as they came: the relay writer's."""
+
+    raw: bytes
+    event: "Written | None" = None  # what they say
+    kind: Literal["frame", "closing", "body"] = "frame"  # `body`: the whole answer to a request without a stream
+
+
 Event = (
-    TextDelta | ThinkingDelta | ToolStarted | ToolArguments | ToolEnded | ToolDropped | WholeBlock | Finished | Failed
+    TextDelta
+    | ThinkingDelta
+    | ToolStarted
+    | ToolArguments
+    | ToolEnded
+    | ToolDropped
+    | Citation
+    | WholeBlock
+    | Frame
+    | Finished
+    | Failed
 )
 
 
@@ -99,10 +123,13 @@ class BlockStart(Struct, frozen=True):
     block: bytes  # JSON
 
 
+DeltaKind = Literal["text_delta", "thinking_delta", "signature_delta", "input_json_delta", "citations_delta"]
+
+
 class BlockDelta(Struct, frozen=True):
     index: int
-    kind: Literal["text_delta", "thinking_delta", "signature_delta", "input_json_delta"]
-    text: str
+    kind: DeltaKind
+    text: str  # JSON for a citation
 
 
 class BlockStop(Struct, frozen=True):
@@ -120,4 +147,15 @@ class MessageStop(Struct, frozen=True):
     pass
 
 
-WireEvent = MessageStart | BlockStart | BlockDelta | BlockStop | MessageDelta | MessageStop
+Written = MessageStart | BlockStart | BlockDelta | BlockStop | MessageDelta | MessageStop
+
+
+class Relayed(Struct, frozen=True):
+    """Bytes that an upstream wrote for the client, and what they say, for whoever watches."""
+
+    raw: bytes
+    event: Written | None = None
+    whole: bool = False  # the body of an answer without a stream
+
+
+WireEvent = Written | Relayed

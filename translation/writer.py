@@ -15,9 +15,11 @@ from translation.events import (
     BlockDelta,
     BlockStart,
     BlockStop,
+    Citation,
     Event,
     Failed,
     Finished,
+    Frame,
     MessageDelta,
     MessageStart,
     MessageStop,
@@ -79,7 +81,7 @@ class BlockWriter:
         self._index = 0  # of the next block
         self._open: str | _Call | None = None  # "text", "thinking" or a call
         self._calls: dict[int, _Call] = {}  # not yet written to their end
-        self._waiting: deque[TextDelta | ThinkingDelta | WholeBlock | _Call] = deque()
+        self._waiting: deque[TextDelta | ThinkingDelta | Citation | WholeBlock | _Call] = deque()
         self._tool_blocks = 0
         self._done = False
 
@@ -130,7 +132,7 @@ class BlockWriter:
 
     def _event(self, event: Event, out: list[WireEvent]) -> None:
         match event:
-            case TextDelta() | ThinkingDelta() | WholeBlock():
+            case TextDelta() | ThinkingDelta() | Citation() | WholeBlock():
                 if self._blocked():
                     self._waiting.append(event)
                 else:
@@ -149,6 +151,8 @@ class BlockWriter:
                 self._flush(out)
             case ToolDropped():
                 self._drop(self._calls.pop(event.call), out)
+            case Frame():
+                raise UpstreamProtocolError("a frame of the client's own dialect belongs to the relay writer")
             case Finished() | Failed():
                 pass  # the bridge ends the message with `finish`, or the stream with an error
             case _:
@@ -157,7 +161,7 @@ class BlockWriter:
     def _blocked(self) -> bool:
         return isinstance(self._open, _Call) or bool(self._waiting)
 
-    def _write(self, event: TextDelta | ThinkingDelta | WholeBlock, out: list[WireEvent]) -> None:
+    def _write(self, event: TextDelta | ThinkingDelta | Citation | WholeBlock, out: list[WireEvent]) -> None:
         match event:
             case TextDelta(text=text):
                 if text:
@@ -168,6 +172,9 @@ class BlockWriter:
                     self._ensure("thinking", b'{"type":"thinking","thinking":"","signature":""}', out)
                     if not self._omit_thinking:
                         out.append(BlockDelta(self._index - 1, "thinking_delta", text))
+            case Citation(citation=citation):
+                if self._open == "text":
+                    out.append(BlockDelta(self._index - 1, "citations_delta", citation.decode()))
             case WholeBlock(block=block):
                 self._close(out)
                 self._begin(block, out)

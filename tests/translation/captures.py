@@ -18,7 +18,7 @@ import msgspec
 from hypothesis import strategies as st
 
 from translation.adapter import Adapter, Target
-from translation.events import Event, Failed, TextDelta, ThinkingDelta, ToolArguments
+from translation.events import Event, Failed, Frame, TextDelta, ThinkingDelta, ToolArguments
 from translation.providers.profiles import PROFILES, Profile
 from translation.values import Message, Request, Text, ThinkingConfig, Tool, ToolChoice
 
@@ -101,8 +101,8 @@ def decode(adapter: Adapter, case: Case, chunks: Iterable[bytes], target: Target
 
 
 def describe(events: Iterable[Event]) -> list[dict[str, object]]:
-    """Events as plain JSON: adjacent deltas joined, defaults left out, opaque state readable."""
-    return [_described(event) for event in joined(events)]
+    """Events as plain JSON: adjacent deltas joined, defaults left out, state readable; relayed frames not shown."""
+    return [_described(event) for event in joined(event for event in events if not isinstance(event, Frame))]
 
 
 def joined(events: Iterable[Event]) -> list[Event]:

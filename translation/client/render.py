@@ -14,6 +14,7 @@ from translation.events import (
     MessageDelta,
     MessageStart,
     MessageStop,
+    Relayed,
     WireEvent,
 )
 from translation.sse import frame
@@ -24,6 +25,10 @@ PING = frame("ping", b'{"type":"ping"}')
 
 _DELTA = (
     b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":{"type":"%b","%b":%b}}\n\n'
+)
+_CITATION = (
+    b"event: content_block_delta\n"
+    b'data: {"type":"content_block_delta","index":%d,"delta":{"type":"citations_delta","citation":%b}}\n\n'
 )
 _DELTA_FIELDS = {
     "text_delta": (b"text_delta", b"text"),
@@ -41,8 +46,10 @@ def sse(events: list[WireEvent]) -> bytes:
     return b"".join([_event(event) for event in events])
 
 
-def _event(event: WireEvent) -> bytes:
+def _event(event: WireEvent) -> bytes:  # noqa: PLR0911  # one case per kind of event
     match event:
+        case BlockDelta(index=index, kind="citations_delta", text=citation):
+            return _CITATION % (index, citation.encode())
         case BlockDelta(index=index, kind=kind, text=text):
             return _DELTA % (index, *_DELTA_FIELDS[kind], json_string(text))
         case BlockStart(index=index, block=block):
@@ -55,6 +62,8 @@ def _event(event: WireEvent) -> bytes:
             return frame("message_delta", _message_delta(event))
         case MessageStop():
             return _MESSAGE_STOP
+        case Relayed(raw=raw):
+            return raw
         case _:
             assert_never(event)
 
@@ -71,6 +80,8 @@ def _message_delta(event: MessageDelta) -> bytes:
 
 def message_body(accumulator: Accumulator) -> bytes:
     """The answer for a client that did not ask for a stream."""
+    if accumulator.body:
+        return accumulator.body
     message = _message(accumulator.id, accumulator.model, msgspec.Raw(accumulator.content), accumulator.usage)
     message |= _stop(accumulator.stop_reason, accumulator.sequence, accumulator.explanation)
     return msgspec.json.encode(message)

@@ -1,0 +1,373 @@
+"""Requests to Anthropic: the client's bytes, provenance of thinking, errors, the retry without thinking."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from translation.adapter import Target, UpstreamRequest
+from translation.client.parse import parse
+from translation.errors import (
+    BridgeError,
+    PromptTooLong,
+    UpstreamFailed,
+    UpstreamKeyRefused,
+    UpstreamModelMissing,
+    UpstreamOverloaded,
+    UpstreamRateLimited,
+    UpstreamRefused,
+    UpstreamTimeout,
+    UpstreamTooLarge,
+)
+from translation.history import repair
+from translation.providers.anthropic import Anthropic
+from translation.providers.profiles import PROFILES
+from translation.values import (
+    Link,
+    Message,
+    Origin,
+    RedactedThinking,
+    Request,
+    Text,
+    Thinking,
+    ThinkingConfig,
+    Tool,
+    ToolChoice,
+    ToolResult,
+    ToolUse,
+)
+
+PROFILE = PROFILES["anthropic"]
+TARGET = Target("anthropic", "claude-sonnet-4-5", PROFILE)
+
+# Odd spacing, escapes, unknown fields, cache_control: all of it is the client's business.
+BODY = rb"""{ "model" : "claude-sonnet-4-5", "max_tokens":32000,"stream": true, "future": {"a":[1,2.50]},
+ "thinking":{"type":"enabled","budget_tokens":31999},
+ "context_management":{"edits":[{"type":"clear_thinking_20251015","keep":"all"},{"type":"clear_tool_uses_20250919"}]},
+ "system":[{"type":"text","text":"x-anthropic-billing-header: cch=1;"},{"type":"text","text":"Be \u00fcber.","cache_control":{"type":"ephemeral"}}],
+ "tools":[ {"name":"Bash","input_schema":{"type":"object","properties":{}},"strict":true} ],
+ "messages":[ {"role":"user","content":"hi"} , {"content":[{"type":"thinking","thinking":"hm","signature":"Eq=="},
+   {"type":"tool_use","id":"toolu_1","name":"Bash","input":{"n": 1.0}}],"role":"assistant"},
+  {"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":"ok","cache_control":{"type":"ephemeral"}}]} ]}"""  # noqa: E501
+
+
+def read(body: bytes = BODY, betas: tuple[str, ...] = ()) -> Request:
+    request, notes = repair(parse(body, "2023-06-01", betas), PROFILE)
+    assert notes == ()
+    return request
+
+
+def build(request: Request, target: Target = TARGET) -> UpstreamRequest:
+    return Anthropic().build(request, target)
+
+
+def fields(sent: UpstreamRequest) -> dict[str, bytes]:
+    return {name: bytes(raw) for name, raw in msgspec.json.decode(sent.body, type=dict[str, msgspec.Raw]).items()}
+
+
+def rules(sent: UpstreamRequest) -> list[str]:
+    return [note.rule for note in sent.notes]
+
+
+# ---------------------------------------------------------------- byte for byte
+
+
+def test_a_request_that_needs_nothing_is_the_clients_own_bytes() -> None:
+    sent = build(read())
+    assert sent.body is read().body or sent.body == BODY
+    assert (sent.path, sent.stream, sent.notes) == ("/messages", True, ())
+
+
+def test_another_model_changes_the_model_and_nothing_else() -> None:
+    before, after = fields(build(read())), fields(build(read(), replace(TARGET, model="claude-opus-4-5")))
+    assert after.pop("model") == b'"claude-opus-4-5"'
+    assert before.pop("model") == b'"claude-sonnet-4-5"'
+    assert after == before
+    assert list(after) == list(before)
+
+
+def test_a_thread_is_the_bridges_matter() -> None:
+    body = BODY.replace(b'"max_tokens"', b'"thread":{"type":"create"},"max_tokens"')
+    sent = build(read(body, ("message-threads-2026-08-12", "effort-2025-11-24")))
+    assert "thread" not in fields(sent)
+    assert fields(sent)["messages"] == fields(build(read()))["messages"]
+    assert sent.headers == (("anthropic-version", "2023-06-01"), ("anthropic-beta", "effort-2025-11-24"))
+
+
+def test_headers_go_through_and_an_empty_beta_does_not() -> None:
+    assert build(read(betas=("message-threads-2026-08-12",))).headers == (("anthropic-version", "2023-06-01"),)
+
+
+def test_stored_history_comes_before_the_raw_new_messages() -> None:
+    new = b'{"role":"user", "content":"and?"}'
+    request = parse(b'{"model":"m","max_tokens":1,"messages":[%b]}' % new, "", ())
+    stored = (Message("user", (Text("hi"),)), Message("assistant", (Thinking("t", "Eq=="), Text("yes"))))
+    sent = build(replace(request, messages=stored + request.messages, system=(Text("s"),), raw_system=b'"s"'))
+    assert fields(sent)["messages"] == (
+        b'[{"role":"user","content":[{"type":"text","text":"hi"}]},'
+        b'{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"Eq=="},'
+        b'{"type":"text","text":"yes"}]},' + new + b"]"
+    )
+    assert fields(sent)["system"] == b'"s"'
+
+
+def test_only_the_message_that_had_to_be_repaired_is_written_anew() -> None:
+    broken = BODY.replace(
+        b'"content":[{"type":"tool_result"', b'"content":[{"type":"text","text":"x"},{"type":"tool_result"'
+    )
+    request, notes = repair(parse(broken, "", ()), PROFILE)
+    assert [note.rule for note in notes] == ["results-first"]
+    old, new = (
+        msgspec.json.decode(fields(build(each))["messages"], type=list[msgspec.Raw]) for each in (read(), request)
+    )
+    assert [bytes(raw) for raw in new[:2]] == [bytes(raw) for raw in old[:2]]
+    assert [block["type"] for block in msgspec.json.decode(new[2])["content"]] == ["tool_result", "text"]
+
+
+def test_a_route_that_does_not_stream_asks_for_the_whole() -> None:
+    sent = build(replace(read(), stream=False))
+    assert fields(sent)["stream"] == b"false"
+    assert not sent.stream
+    assert fields(build(replace(read(BODY.replace(b'"stream": true,', b"")), stream=True)))["stream"] == b"true"
+
+
+def test_what_the_bridge_added_to_system_and_tools_is_written() -> None:
+    tools = (
+        Tool("a", raw=b'{"name": "a"}'),
+        Tool("b", "B", b'{"type":"object"}'),
+        Tool("c"),
+        Tool("bash", type="bash_20250124"),
+    )
+    sent = fields(build(replace(read(), system=(Text("guidance"),), raw_system=b"", tools=tools, raw_tools=b"")))
+    assert sent["system"] == b'[{"type":"text","text":"guidance"}]'
+    assert sent["tools"] == (
+        b'[{"name": "a"},{"name":"b","description":"B","input_schema":{"type":"object"}},'
+        b'{"name":"c","description":"","input_schema":{"type":"object"}},{"type":"bash_20250124","name":"bash"}]'
+    )
+
+
+def test_a_longer_history_only_appends() -> None:
+    more = BODY[: -len(b" ]}")] + b',{"role":"assistant","content":"x"},{"role":"user","content":"y"} ]}'
+    assert build(read(more)).body.startswith(BODY[: -len(b" ]}")])
+
+
+def test_a_request_of_another_dialect_is_spelled_out() -> None:
+    request = Request(
+        model="m",
+        messages=(Message("user", (Text("hi"),)),),
+        max_tokens=5,
+        temperature=0.5,
+        stop_sequences=("x",),
+        thinking=ThinkingConfig("enabled", 2048),
+        effort="high",
+        output_schema=b'{"type":"object"}',
+        user_id="u",
+        mcp_servers=b"[1]",
+        tool_choice=ToolChoice("tool", "f", parallel=False),
+        stream=True,
+    )
+    assert msgspec.json.decode(build(request).body) == {
+        "model": "claude-sonnet-4-5",
+        "max_tokens": 5,
+        "temperature": 0.5,
+        "stop_sequences": ["x"],
+        "thinking": {"type": "enabled", "budget_tokens": 2048},
+        "output_config": {"effort": "high", "format": {"type": "json_schema", "schema": {"type": "object"}}},
+        "metadata": {"user_id": "u"},
+        "mcp_servers": [1],
+        "tool_choice": {"type": "tool", "name": "f", "disable_parallel_tool_use": True},
+        "messages": [{"role": "user", "content": [{"type": "text", "text": "hi"}]}],
+        "stream": True,
+    }
+
+
+def test_a_short_request_of_another_dialect_stays_short() -> None:
+    request = Request(model="m", messages=(), max_tokens=5, tool_choice=ToolChoice("none", parallel=False))
+    assert msgspec.json.decode(build(request).body) == {
+        "model": "claude-sonnet-4-5",
+        "max_tokens": 5,
+        "tool_choice": {"type": "none"},
+        "messages": [],
+    }
+
+
+# ---------------------------------------------------------------- provenance of thinking
+
+
+def made_by(upstream: str | None, *, link: str | None = None, request: Request | None = None) -> Request:
+    """The request as hydration leaves it when the answer in it was made by `upstream`."""
+    request = request or read()
+    origin = Origin(upstream, "m") if upstream else None
+    known = Link("toolu_1", "Bash", "Bash", "x", b"{}", Origin(link, "m")) if link else None
+    answer = request.messages[1]
+    blocks = tuple(replace(block, link=known) if isinstance(block, ToolUse) else block for block in answer.blocks)
+    answer = replace(answer, blocks=blocks, origin=origin)
+    return replace(request, messages=(request.messages[0], answer, *request.messages[2:]))
+
+
+@pytest.mark.parametrize("upstream", ["anthropic", None])
+def test_thinking_that_claude_made_or_nobody_knows_passes_as_it_is(upstream: str | None) -> None:
+    sent = build(made_by(upstream, link=upstream))
+    assert sent.body == BODY
+    assert sent.notes == ()
+
+
+@pytest.mark.parametrize(("upstream", "link"), [("gemini", None), (None, "gemini"), ("anthropic", "gemini")])
+def test_thinking_of_another_provider_is_left_out_and_a_tool_turn_goes_on_without(
+    upstream: str | None, link: str | None
+) -> None:
+    sent = build(made_by(upstream, link=link))
+    changed = fields(sent)
+    assert b'"thinking":"hm"' not in changed["messages"]
+    assert changed["thinking"] == b'{"type":"disabled"}'
+    assert changed["context_management"] == b'{"edits":[{"type":"clear_tool_uses_20250919"}]}'
+    assert changed["future"] == fields(build(read()))["future"]
+    assert rules(sent) == ["thinking-dropped", "thinking-disabled"]
+    assert "gemini made it" in sent.notes[0].what
+    assert sent.notes[0].message == 1
+
+
+def test_adaptive_thinking_stays_on() -> None:
+    body = BODY.replace(b'{"type":"enabled","budget_tokens":31999}', b'{"type":"adaptive"}')
+    sent = build(made_by("gemini", request=read(body)))
+    assert rules(sent) == ["thinking-dropped"]
+    assert fields(sent)["thinking"] == b'{"type":"adaptive"}'
+
+
+def test_thinking_stays_on_when_the_turn_is_new_or_begins_with_claudes_own() -> None:
+    asked = read()
+    new = replace(asked, messages=(*asked.messages[:2], Message("user", (Text("go on"),))))
+    assert rules(build(made_by("gemini", request=new))) == ["thinking-dropped"]
+    assert rules(build(replace(asked, messages=asked.messages[2:]))) == []
+
+
+def test_a_tool_turn_whose_thinking_the_client_lost_goes_on_without() -> None:
+    request = read()
+    bare = replace(request.messages[1], blocks=request.messages[1].blocks[1:], raw=b"")
+    system = Message("system", (Text("note"),), b'{"role":"system","content":"note"}')
+    sent = build(replace(request, messages=(request.messages[0], bare, request.messages[2], system)))
+    assert rules(sent) == ["thinking-disabled"]
+
+
+def test_unsigned_thinking_is_never_sent() -> None:
+    sent = build(read(BODY.replace(b'"signature":"Eq=="', b'"signature":""')))
+    assert rules(sent) == ["thinking-dropped", "thinking-disabled"]
+
+
+def test_an_answer_that_was_all_thinking_keeps_a_place() -> None:
+    answer = Message("assistant", (Thinking("t", "s"), RedactedThinking("d")), origin=Origin("minimax", "m"))
+    request = Request(model="m", messages=(Message("user", (Text("a"),)), answer), max_tokens=1)
+    assert b'{"role":"assistant","content":[{"type":"text","text":"(no content)"}]}' in build(request).body
+
+
+def test_an_id_with_refused_characters_has_one_alias() -> None:
+    messages = (
+        Message("assistant", (ToolUse("functions.f:0", "f", b"{}"), ToolUse("toolu_2", "f", b"{}"))),
+        Message("user", (ToolResult("functions.f:0"), ToolResult("toolu_2"))),
+    )
+    sent = build(Request(model="m", messages=messages, max_tokens=1))
+    call, answer = msgspec.json.decode(sent.body)["messages"]
+    assert call["content"][0]["id"] == answer["content"][0]["tool_use_id"]
+    assert call["content"][0]["id"].startswith("toolu_")
+    assert call["content"][1]["id"] == "toolu_2"
+    assert rules(sent) == ["id-aliased", "id-aliased"]
+
+
+# ---------------------------------------------------------------- the retry
+
+
+def test_the_retry_leaves_all_thinking_out_and_everything_else_as_it_was() -> None:
+    adapter = Anthropic()
+    sent = build(read())
+    again = adapter.without_state(sent)
+    before, after = fields(sent), fields(again)
+    assert b'"thinking"' not in after["messages"]
+    assert after["thinking"] == b'{"type":"disabled"}'
+    assert {name: after[name] for name in ("system", "tools", "future")} == {
+        name: before[name] for name in ("system", "tools", "future")
+    }
+    assert rules(again) == ["opaque-state-dropped"]
+    assert adapter.without_state(again) is again
+
+
+def test_the_retry_keeps_adaptive_thinking_and_fills_what_would_be_empty() -> None:
+    body = (
+        b'{"model":"m","max_tokens":1,"thinking":{"type":"adaptive"},"messages":[{"role":"user","content":"a"},'
+        b'{"role":"assistant","content":"b"},{"role":"assistant","content":[{"type":"thinking","thinking":"","signature":"x"}]}]}'
+    )
+    again = fields(Anthropic().without_state(UpstreamRequest("/messages", body, stream=False)))
+    assert again["thinking"] == b'{"type":"adaptive"}'
+    assert b'"text":"(no content)"' in again["messages"]
+
+
+def test_thinking_without_context_management_can_be_switched_off() -> None:
+    request = made_by("gemini", request=read(BODY.replace(b'"context_management"', b'"elsewhere"')))
+    assert "context_management" not in fields(build(request))
+    kept = made_by("gemini", request=read(BODY.replace(b'"edits"', b'"changes"')))
+    assert b'"edits":[]' in fields(build(kept))["context_management"]
+
+
+# ---------------------------------------------------------------- errors
+
+
+def failure(status: int, kind: str, message: str, **headers: str) -> BridgeError:
+    body: dict[str, Any] = {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_1"}
+    return Anthropic().failure(TARGET, status, headers, msgspec.json.encode(body))
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "error", "type_"),
+    [
+        (400, "invalid_request_error", UpstreamRefused, "invalid_request_error"),
+        (401, "authentication_error", UpstreamKeyRefused, "api_error"),
+        (402, "billing_error", UpstreamKeyRefused, "api_error"),
+        (403, "permission_error", UpstreamKeyRefused, "api_error"),
+        (404, "not_found_error", UpstreamModelMissing, "not_found_error"),
+        (408, "timeout_error", UpstreamTimeout, "timeout_error"),
+        (413, "request_too_large", UpstreamTooLarge, "request_too_large"),
+        (422, "invalid_request_error", UpstreamRefused, "invalid_request_error"),
+        (429, "rate_limit_error", UpstreamRateLimited, "rate_limit_error"),
+        (500, "api_error", UpstreamFailed, "api_error"),
+        (503, "api_error", UpstreamOverloaded, "overloaded_error"),
+        (504, "timeout_error", UpstreamTimeout, "timeout_error"),
+        (529, "overloaded_error", UpstreamOverloaded, "overloaded_error"),
+    ],
+)
+def test_an_error_keeps_its_type_and_message(status: int, kind: str, error: type[BridgeError], type_: str) -> None:
+    found = failure(status, kind, "what was found")
+    assert type(found) is error
+    assert found.type == type_
+    assert ("upstream key" if error is UpstreamKeyRefused else "what was found") in found.message
+
+
+def test_retry_after_is_kept() -> None:
+    assert failure(529, "overloaded_error", "Overloaded", **{"retry-after": "7"}).retry_after == 7
+
+
+def test_a_page_is_not_shown() -> None:
+    found = Anthropic().failure(TARGET, 502, {}, b"<html>secret</html>")
+    assert type(found) is UpstreamFailed
+    assert "secret" not in found.message
+
+
+def test_an_empty_account_is_the_bridges_and_not_the_clients() -> None:
+    message = "Your credit balance is too low to access the Anthropic API."
+    assert type(failure(400, "invalid_request_error", message)) is UpstreamKeyRefused
+
+
+def test_overflow_keeps_the_sentence_that_clients_know() -> None:
+    found = failure(400, "invalid_request_error", "prompt is too long: 215692 tokens > 200000 maximum")
+    assert type(found) is PromptTooLong
+    assert found.message == "prompt is too long: 215692 tokens > 200000 maximum"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "messages.3.content.0: Invalid `signature` in `thinking` block",
+        "messages.1.content.0.thinking.signature: Field required",
+    ],
+)
+def test_a_signature_that_is_not_taken_is_told_apart(message: str) -> None:
+    assert failure(400, "invalid_request_error", message).code == "opaque_state_rejected"

@@ -1,0 +1,246 @@
+"""Anthropic's answers: watched, and passed on byte for byte."""
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.translation.captures import CAPTURES, Case, cases, check, check_cut, cut, decode, load, points
+from translation.accumulator import Accumulator
+from translation.client.render import message_body, sse
+from translation.errors import TruncatedStream, UpstreamProtocolError
+from translation.events import Event, Failed, Finished, Frame, ToolEnded, ToolStarted, WireEvent
+from translation.providers.anthropic import Anthropic
+from translation.providers.anthropic_stream import AnthropicStream
+from translation.providers.anthropic_whole import AnthropicWhole
+from translation.relay import RelayWriter
+from translation.values import Usage
+
+CASES = cases("anthropic")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_a_capture_gives_its_events_whole_and_byte_by_byte(case: Case) -> None:
+    check(Anthropic(), case)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_a_capture_gives_its_events_at_any_cut(data: st.DataObject) -> None:
+    case = data.draw(st.sampled_from(CASES))
+    check_cut(Anthropic(), case, data.draw(points(case)))
+
+
+def relay(reads: list[list[Event]]) -> tuple[bytes, Accumulator]:
+    """What a client gets, driven as the bridge does: each read's events, then the end."""
+    writer, accumulator = RelayWriter(), Accumulator()
+    out: list[WireEvent] = [writer.start("msg_ours", "ours", Usage())]
+    for events in reads:
+        out += writer.feed(events)
+        if events and isinstance(events[-1], Finished):
+            out += writer.finish(events[-1], Usage())
+    accumulator.feed(out)
+    return sse(out), accumulator
+
+
+def passed(case: Case, chunks: list[bytes]) -> tuple[bytes, Accumulator]:
+    decoder = Anthropic().decoder(
+        case.request, case.target, Anthropic().build(case.request, case.target), case.content_type
+    )
+    return relay([*(decoder.feed(chunk) for chunk in chunks), decoder.close()])
+
+
+COMPLETE = [
+    case
+    for case in CASES
+    if case.upstream.endswith(b'data: {"type":"message_stop"}\n\n') and b"event: error" not in case.upstream
+]
+
+
+@pytest.mark.parametrize("case", COMPLETE, ids=lambda case: case.id)
+def test_a_complete_stream_passes_byte_for_byte(case: Case) -> None:
+    assert passed(case, [case.upstream])[0] == case.upstream
+    assert passed(case, [bytes([byte]) for byte in case.upstream])[0] == case.upstream
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_a_complete_stream_passes_byte_for_byte_at_any_cut(data: st.DataObject) -> None:
+    case = data.draw(st.sampled_from(COMPLETE))
+    assert passed(case, cut(case.upstream, data.draw(points(case))))[0] == case.upstream
+
+
+def capture(name: str) -> Case:
+    return load(CAPTURES / "anthropic" / name)
+
+
+def test_what_follows_the_end_does_not_pass() -> None:
+    case = capture("message_stop_twice")
+    first = case.upstream.index(b"event: message_stop")
+    end = case.upstream.index(b"\n\n", first) + 2
+    assert passed(case, [case.upstream])[0] == case.upstream[:end]
+
+
+def test_a_missing_message_stop_is_written_after_a_stop_reason() -> None:
+    case = capture("stop_reason_without_message_stop")
+    expected = case.upstream + b'event: message_stop\ndata: {"type":"message_stop"}\n\n'
+    assert passed(case, [case.upstream])[0] == expected
+
+
+def test_the_end_is_held_back_and_an_error_takes_its_place() -> None:
+    case = capture("overloaded_in_the_middle")
+    assert b"error" not in passed(case, [case.upstream])[0]
+    assert b"message_stop" not in passed(case, [case.upstream])[0]
+    broken = capture("text").upstream.replace(
+        b"event: message_stop", b'event: error\ndata: {"type":"error"}\n\nevent: x'
+    )
+    assert b"message_delta" not in passed(capture("text"), [broken])[0]
+
+
+def test_nothing_is_shown_before_the_first_block_so_that_an_early_error_can_be_tried_again() -> None:
+    case = capture("text")
+    opening = case.upstream[: case.upstream.index(b"event: content_block_start")]
+    decoder, writer = AnthropicStream(), RelayWriter()
+    assert writer.feed(decoder.feed(opening)) == []
+    assert writer.blocks == 0
+    shown = writer.feed(decoder.feed(case.upstream[len(opening) :]))
+    assert sse(shown).startswith(opening)
+    assert writer.blocks == 1
+
+
+def test_an_empty_answer_passes_too() -> None:
+    case = capture("text")
+    blocks = case.upstream.index(b"event: content_block_start"), case.upstream.index(b"event: message_delta")
+    empty = case.upstream[: blocks[0]] + case.upstream[blocks[1] :]
+    assert passed(case, [empty])[0] == empty
+
+
+def test_a_calls_events_come_before_its_frames() -> None:
+    events = decode(
+        Anthropic(), capture("thinking_and_parallel_calls"), [capture("thinking_and_parallel_calls").upstream]
+    )
+    for index, event in enumerate(events):
+        if isinstance(event, ToolStarted):
+            assert isinstance(events[index + 1], Frame)
+            assert event.id == event.upstream_id
+            assert event.id.encode() in events[index + 1].raw  # type: ignore[union-attr]  # a Frame
+        if isinstance(event, ToolEnded):
+            assert b"content_block_stop" in events[index + 1].raw  # type: ignore[union-attr]  # a Frame
+
+
+def test_the_message_that_is_kept_is_the_one_that_was_shown() -> None:
+    _, kept = passed(capture("server_tools_and_citations"), [capture("server_tools_and_citations").upstream])
+    blocks = msgspec.json.decode(kept.content)
+    assert blocks[0]["input"] == {"query": "x"}
+    assert blocks[2]["citations"][0]["url"] == "https://a.example"
+    assert (kept.id, kept.model) == ("msg_01XFDUDYJgAACzvnptvVoYEL", "claude-sonnet-4-5-20250929")
+    assert (kept.stop_reason, kept.usage.searches) == ("end_turn", 1)
+
+
+def test_signatures_are_kept_and_a_cut_call_is_kept_as_json() -> None:
+    _, kept = passed(capture("thinking_and_parallel_calls"), [capture("thinking_and_parallel_calls").upstream])
+    assert msgspec.json.decode(kept.content)[0]["signature"].startswith("EqQBC")
+    _, kept = passed(capture("call_cut_by_max_tokens"), [capture("call_cut_by_max_tokens").upstream])
+    assert msgspec.json.decode(kept.content)[0]["input"] == {}
+
+
+def test_a_whole_answer_passes_byte_for_byte_and_is_kept() -> None:
+    case = capture("whole")
+    written, kept = passed(case, [case.upstream])
+    assert written == case.upstream
+    assert message_body(kept) == case.upstream
+    assert msgspec.json.decode(kept.content) == msgspec.json.decode(case.upstream)["content"]
+    assert kept.id == "msg_01X"
+
+
+def test_a_whole_answer_becomes_a_stream_for_a_client_that_wants_one() -> None:
+    case = capture("whole_for_a_stream")
+    written, kept = passed(case, [case.upstream])
+    again, copy = passed(case, [case.upstream])
+    assert written == again
+    assert written.endswith(b'event: message_stop\ndata: {"type":"message_stop"}\n\n')
+    assert msgspec.json.decode(copy.content) == msgspec.json.decode(case.upstream)["content"]
+    decoder, writer, relayed = AnthropicStream(), RelayWriter(), Accumulator()
+    events = decoder.feed(written)
+    relayed.feed(writer.feed(events))
+    assert isinstance(events[-1], Finished)
+    assert relayed.content == kept.content
+
+
+def frames(*events: dict[str, object] | bytes) -> list[Event]:
+    decoder = AnthropicStream()
+    data = b"".join(b"data: %b\n\n" % (e if isinstance(e, bytes) else msgspec.json.encode(e)) for e in events)
+    return decoder.feed(data) + decoder.close()
+
+
+START: dict[str, object] = {"type": "message_start", "message": {"id": "m", "usage": {"input_tokens": 1}}}
+BLOCK: dict[str, object] = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
+DELTA: dict[str, object] = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "a"}}
+STOP: dict[str, object] = {"type": "content_block_stop", "index": 0}
+END: dict[str, object] = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}}
+LAST: dict[str, object] = {"type": "message_stop"}
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [START, START],
+        [BLOCK],
+        [START, BLOCK, BLOCK | {"index": 1}],
+        [START, BLOCK | {"index": 1}],
+        [START, BLOCK, STOP, BLOCK],
+        [START, DELTA],
+        [START, BLOCK, DELTA | {"index": 1}],
+        [START, STOP],
+        [START, BLOCK, STOP, STOP],
+        [START, BLOCK, STOP, DELTA],
+        [START, BLOCK, END],
+        [END],
+        [START, LAST],
+        [START, END | {"delta": {}}, LAST],
+        [START, END, BLOCK],
+        [START, BLOCK | {"content_block": {"type": "tool_use", "name": "f"}}],
+        [START, b"{"],
+        [START, b'{"index":"x"}'],
+    ],
+)
+def test_a_stream_that_breaks_its_grammar_ends_in_one_error(events: list[dict[str, object] | bytes]) -> None:
+    out = frames(*events, LAST)
+    (failed,) = (event for event in out if isinstance(event, Failed | Finished))
+    assert isinstance(failed, Failed)
+    assert type(failed.error) is UpstreamProtocolError
+    assert out[-1] is failed
+
+
+def test_an_open_block_at_the_end_is_a_cut_even_after_a_stop_reason() -> None:
+    (failed,) = (event for event in frames(START, BLOCK) if isinstance(event, Failed))
+    assert type(failed.error) is TruncatedStream
+
+
+def test_several_message_deltas_add_up() -> None:
+    more: dict[str, object] = {"type": "message_delta", "delta": {}}
+    last = frames(START, END, more | {"usage": {"output_tokens": 9}}, more, LAST)[-1]
+    assert isinstance(last, Finished)
+    assert (last.reason, last.usage) == ("stop", Usage(input_tokens=1, output_tokens=9))
+
+
+def test_a_frame_without_its_name_gets_it_and_data_of_several_lines_stays_whole() -> None:
+    decoder = AnthropicStream()
+    (ping,) = decoder.feed(b'data: {"type":\ndata: "ping"}\n\n')
+    assert ping == Frame(b'event: ping\ndata: {"type":\ndata: "ping"}\n\n')
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        (b"<html>", "UpstreamProtocolError"),
+        (b"{}", "UpstreamProtocolError"),
+        (b'{"type":"message","content":[]}', "UpstreamProtocolError"),
+        (b'{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}', "UpstreamOverloaded"),
+    ],
+)
+def test_a_whole_answer_that_is_none_is_an_error(body: bytes, error: str) -> None:
+    decoder = AnthropicWhole(streams=False)
+    (failed,) = [*decoder.feed(body), *decoder.close()]
+    assert isinstance(failed, Failed)
+    assert type(failed.error).__name__ == error

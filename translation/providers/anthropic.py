@@ -1,0 +1,162 @@
+"""Anthropic itself: the client's own bytes, with only what must change put in their place."""
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from translation.adapter import Decoder, Target, UpstreamRequest
+from translation.client.stored import dump_blocks, dump_message
+from translation.errors import BridgeError
+from translation.providers.anthropic_errors import refusal
+from translation.providers.anthropic_history import lacks_thinking, legal, without_thinking
+from translation.providers.anthropic_stream import AnthropicStream
+from translation.providers.anthropic_whole import AnthropicWhole
+from translation.unicode import json_string
+from translation.values import Message, Note, Request, ThinkingConfig, Tool, ToolChoice
+
+THREADS = "message-threads-"  # the beta that the bridge serves itself
+Fields = dict[str, bytes]  # a JSON object: the bytes of each value
+
+_FIELDS = msgspec.json.Decoder(dict[str, Raw])
+_RAWS = msgspec.json.Decoder(list[Raw])
+
+
+class Anthropic:
+    def build(self, request: Request, target: Target) -> UpstreamRequest:
+        messages, notes = legal(request, target)
+        given = _split(request.body) if request.body else _spelled(request)
+        fields = given | _wanted(request, target, messages, given)
+        if lacks_thinking(request, messages):
+            fields |= _thinking_off(fields)
+            what = "thinking: off for this call, since the tool turn that it goes on from has none of Claude's"
+            notes.append(Note("degradation", "thinking-disabled", what))
+        fields.pop("thread", None)
+        return UpstreamRequest(
+            path="/messages",
+            body=request.body if request.body and fields == given else _object(fields),
+            stream=request.stream,
+            headers=_headers(request),
+            notes=tuple(notes),
+        )
+
+    def decoder(self, request: Request, target: Target, sent: UpstreamRequest, content_type: str) -> Decoder:
+        """For the relay writer: the decoder's frames are the client's answer."""
+        return AnthropicStream() if "event-stream" in content_type else AnthropicWhole(streams=request.stream)
+
+    def failure(self, target: Target, status: int, headers: dict[str, str], body: bytes) -> BridgeError:
+        """`code` is `opaque_state_rejected` when a signature is not taken: see `without_state`."""
+        return refusal(status, headers, body)
+
+    def without_state(self, sent: UpstreamRequest) -> UpstreamRequest:
+        """The same request without any thinking of earlier turns, for the one retry; the same object if it has none."""
+        fields = _split(sent.body)
+        raws = _items(fields["messages"])
+        kept = [without_thinking(raw) for raw in raws]
+        count = sum(old != new for old, new in zip(raws, kept, strict=True))
+        if not count:
+            return sent
+        fields["messages"] = _array(kept)
+        if b'"enabled"' in fields.get("thinking", b"") and b'"tool_result"' in kept[-1]:
+            fields |= _thinking_off(fields)
+        what = f"the upstream did not take a signature: the thinking of {count} messages was left out"
+        note = Note("substitution", "opaque-state-dropped", what)
+        return replace(sent, body=_object(fields), notes=(*sent.notes, note))
+
+
+def _wanted(request: Request, target: Target, messages: tuple[Message, ...], given: Fields) -> Fields:
+    """The fields that are the bridge's matter; most of the time each is what the client wrote."""
+    raws = [message.raw or dump_message(message) for message in messages]
+    written = given.get("messages", b"")
+    wanted = {"messages": written if written and raws == _items(written) else _array(raws)}
+    if request.model != target.model:
+        wanted["model"] = json_string(target.model)
+    if request.system:
+        wanted["system"] = request.raw_system or dump_blocks(request.system)
+    if request.tools:
+        wanted["tools"] = request.raw_tools or _array([tool.raw or _tool(tool) for tool in request.tools])
+    if request.stream != (given.get("stream") == b"true"):
+        wanted["stream"] = b"true" if request.stream else b"false"
+    return wanted
+
+
+def _thinking_off(fields: Fields) -> Fields:
+    """Clearing thinking that is off is refused, too."""
+    changed = {"thinking": b'{"type":"disabled"}'}
+    if "context_management" in fields:
+        management = _split(fields["context_management"])
+        edits = [edit for edit in _items(management.get("edits", b"[]")) if b'"clear_thinking_' not in edit]
+        changed["context_management"] = _object(management | {"edits": _array(edits)})
+    return changed
+
+
+def _headers(request: Request) -> tuple[tuple[str, str], ...]:
+    betas = ",".join(beta for beta in request.betas if not beta.startswith(THREADS))
+    version = ("anthropic-version", request.version)
+    return (version, ("anthropic-beta", betas)) if betas else (version,)
+
+
+# ---------------------------------------------------------------- a request that came in another dialect
+
+
+def _spelled(request: Request) -> Fields:
+    values: dict[str, object] = {
+        "model": request.model,
+        "max_tokens": request.max_tokens,
+        "temperature": request.temperature,
+        "top_p": request.top_p,
+        "top_k": request.top_k,
+        "stop_sequences": request.stop_sequences or None,
+        "thinking": _thinking(request.thinking) if request.thinking else None,
+        "output_config": _output(request),
+        "metadata": {"user_id": request.user_id} if request.user_id else None,
+        "mcp_servers": Raw(request.mcp_servers) if request.mcp_servers else None,
+        "tool_choice": _choice(request.tool_choice) if request.tool_choice else None,
+    }
+    return {name: msgspec.json.encode(value) for name, value in values.items() if value is not None}
+
+
+def _thinking(config: ThinkingConfig) -> dict[str, object]:
+    value = {"type": config.kind, "budget_tokens": config.budget_tokens, "display": config.display or None}
+    return {name: field for name, field in value.items() if field is not None}
+
+
+def _output(request: Request) -> dict[str, object] | None:
+    value: dict[str, object] = {"effort": request.effort} if request.effort else {}
+    if request.output_schema:
+        value["format"] = {"type": "json_schema", "schema": Raw(request.output_schema)}
+    return value or None
+
+
+def _choice(choice: ToolChoice) -> dict[str, object]:
+    value: dict[str, object] = {"type": choice.kind}
+    if choice.name:
+        value["name"] = choice.name
+    if not choice.parallel and choice.kind != "none":
+        value["disable_parallel_tool_use"] = True
+    return value
+
+
+def _tool(tool: Tool) -> bytes:
+    if tool.type != "custom":
+        return msgspec.json.encode({"type": tool.type, "name": tool.name})
+    schema = Raw(tool.schema or b'{"type":"object"}')
+    return msgspec.json.encode({"name": tool.name, "description": tool.description, "input_schema": schema})
+
+
+# ---------------------------------------------------------------- JSON by its outermost layer
+
+
+def _split(value: bytes) -> Fields:
+    return {name: bytes(raw) for name, raw in _FIELDS.decode(value).items()}
+
+
+def _items(value: bytes) -> list[bytes]:
+    return [bytes(raw) for raw in _RAWS.decode(value)]
+
+
+def _object(fields: Fields) -> bytes:
+    return b"{" + b",".join(json_string(name) + b":" + value for name, value in fields.items()) + b"}"
+
+
+def _array(values: list[bytes]) -> bytes:
+    return b"[" + b",".join(values) + b"]"

@@ -1,0 +1,105 @@
+"""What in a history Anthropic would refuse beyond what `history.repair` mends: other models' thinking, and odd ids."""
+
+import re
+from hashlib import sha256
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from translation.adapter import Target
+from translation.history import NO_CONTENT
+from translation.values import Block, Message, Note, RedactedThinking, Request, Thinking, ToolResult, ToolUse
+
+THINKING = ("thinking", "redacted_thinking")
+LEGAL_ID = re.compile(r"[a-zA-Z0-9_-]+")
+
+
+def legal(request: Request, target: Target) -> tuple[tuple[Message, ...], list[Note]]:
+    """The messages, each the same object unless it had to change."""
+    notes: list[Note] = []
+    messages = []
+    for index, message in enumerate(request.messages):
+        why = _unwelcome(message, target.upstream)
+        if why:
+            blocks = tuple(block for block in message.blocks if not _is_thinking(block)) or (NO_CONTENT,)
+            what = f"messages.{index}: its thinking was left out: {why}"
+            notes.append(Note("repair", "thinking-dropped", what, message=index))
+            message = replace(message, blocks=blocks, raw=b"")  # noqa: PLW2901 - the message from here on
+        messages.append(_renamed(message, index, notes))
+    return tuple(messages), notes
+
+
+def lacks_thinking(request: Request, messages: tuple[Message, ...]) -> bool:
+    """Whether fixed-budget thinking would be refused: a tool turn that goes on has to begin with Claude's own.
+
+    Adaptive thinking does not ask for that, and models that know nothing else cannot switch it off.
+    """
+    if request.thinking is None or request.thinking.kind != "enabled":
+        return False
+    spoken = [message for message in messages if message.role != "system"]
+    if len(spoken) < 2 or not any(isinstance(block, ToolResult) for block in spoken[-1].blocks):
+        return False
+    return not _is_thinking(spoken[-2].blocks[0])
+
+
+def _unwelcome(message: Message, upstream: str) -> str:
+    """By provenance, never by looks. What the store does not know passes, unless it has no signature at all."""
+    if message.role != "assistant" or not any(map(_is_thinking, message.blocks)):
+        return ""
+    links = [block.link for block in message.blocks if isinstance(block, ToolUse) and block.link is not None]
+    makers = {link.origin.upstream for link in links} | ({message.origin.upstream} if message.origin else set())
+    if makers - {upstream}:
+        return f"{', '.join(sorted(makers - {upstream}))} made it"
+    unsigned = any(isinstance(block, Thinking) and not block.signature for block in message.blocks)
+    return "it bears no signature" if unsigned else ""
+
+
+def _is_thinking(block: Block) -> bool:
+    return isinstance(block, Thinking | RedactedThinking)
+
+
+def _renamed(message: Message, index: int, notes: list[Note]) -> Message:
+    """Ids of other makers may hold characters that Anthropic refuses: such an id has one alias, everywhere."""
+    blocks = tuple(map(_with_legal_id, message.blocks))
+    if all(new is old for new, old in zip(blocks, message.blocks, strict=True)):
+        return message
+    notes.append(Note("repair", "id-aliased", f"messages.{index}: a tool id has characters that are refused", index))
+    return replace(message, blocks=blocks, raw=b"")
+
+
+def _with_legal_id(block: Block) -> Block:
+    if isinstance(block, ToolUse) and not LEGAL_ID.fullmatch(block.id):
+        return replace(block, id=_alias(block.id))
+    if isinstance(block, ToolResult) and not LEGAL_ID.fullmatch(block.tool_use_id):
+        return replace(block, tool_use_id=_alias(block.tool_use_id))
+    return block
+
+
+def _alias(id_: str) -> str:
+    return f"toolu_{sha256(id_.encode('utf-8', 'surrogatepass')).hexdigest()[:24]}"
+
+
+# ---------------------------------------------------------------- as bytes, for the retry
+
+
+class _Wire(Struct):
+    role: str
+    content: Raw
+
+
+class _Kind(Struct):
+    type: str = ""
+
+
+def without_thinking(raw: bytes) -> bytes:
+    """A message without its thinking; the same bytes when it has none."""
+    message = msgspec.json.decode(raw, type=_Wire)
+    if message.role != "assistant" or not bytes(message.content).startswith(b"["):
+        return raw
+    blocks = msgspec.json.decode(message.content, type=list[Raw])
+    kept = [block for block in blocks if msgspec.json.decode(block, type=_Kind).type not in THINKING]
+    if len(kept) == len(blocks):
+        return raw
+    content = kept or [Raw(msgspec.json.encode({"type": "text", "text": NO_CONTENT.text}))]
+    return msgspec.json.encode({"role": "assistant", "content": content})

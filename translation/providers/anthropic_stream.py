@@ -1,0 +1,213 @@
+"""Anthropic's answers, watched while they pass: each frame goes on as it came, after what it means to the bridge.
+
+The grammar is checked on the way (blocks numbered from 0, one open at a time, one end), so that a stream that breaks it
+ends in an error and not at the client.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+from translation.arguments import PLACEHOLDERS, is_object
+from translation.errors import TruncatedStream, UpstreamProtocolError
+from translation.events import (
+    BlockDelta,
+    BlockStart,
+    BlockStop,
+    Citation,
+    Event,
+    Failed,
+    Finished,
+    Frame,
+    MessageDelta,
+    MessageStart,
+    MessageStop,
+    TextDelta,
+    ThinkingDelta,
+    ToolArguments,
+    ToolDropped,
+    ToolEnded,
+    ToolStarted,
+    WholeBlock,
+    Written,
+)
+from translation.providers.anthropic_errors import in_band
+from translation.providers.anthropic_wire import BLOCK, EVENT, REASONS, StopDetails, StreamEvent, counted
+from translation.sse import SSEDecoder, frame
+from translation.values import Usage
+
+STOP = frame("message_stop", b'{"type":"message_stop"}')
+
+
+class _Call:
+    __slots__ = ("fragments", "number")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.fragments: list[str] = []
+
+
+class AnthropicStream:
+    def __init__(self) -> None:
+        self._sse = SSEDecoder()
+        self._model = ""
+        self._usage: Usage | None = None  # None until `message_start`
+        self._blocks = 0
+        self._calls = 0
+        self._open: str | _Call | None = None  # the open block's type, or its call
+        self._stop: MessageDelta | None = None  # the last one that told a reason
+        self._ended = False
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        return [] if self._ended else self._guard(lambda: self._sse.feed(chunk))
+
+    def close(self) -> list[Event]:
+        if self._ended:
+            return []
+        out = self._guard(self._sse.close)
+        return out if self._is_over(out) else [*out, *self._unfinished()]
+
+    def _guard(self, read: Callable[[], list[tuple[str, bytes]]]) -> list[Event]:
+        out: list[Event] = []
+        try:
+            for name, data in read():
+                if not self._ended:
+                    self._frame(name, data, out)
+        except UpstreamProtocolError as error:
+            self._end(Failed(error), out)
+        except msgspec.DecodeError as error:
+            self._end(Failed(UpstreamProtocolError(f"the upstream sent what is not its protocol: {error}")), out)
+        return out
+
+    def _is_over(self, out: list[Event]) -> bool:
+        return bool(out) and isinstance(out[-1], Finished | Failed)
+
+    def _unfinished(self) -> list[Event]:
+        """The bytes ended without `message_stop`: with a stop reason the answer is complete all the same."""
+        out: list[Event] = []
+        if self._stop is not None and self._open is None:
+            self._finish(STOP, out)
+        else:
+            self._end(Failed(TruncatedStream("the upstream closed before a stop_reason")), out)
+        return out
+
+    def _frame(self, name: str, data: bytes, out: list[Event]) -> None:
+        event = EVENT.decode(data)
+        kind = event.type or name
+        if kind == "error":
+            self._end(Failed(in_band(data)), out)
+            return
+        raw = frame(name or kind, data.replace(b"\n", b"\ndata: "))
+        watch = WATCHERS.get(kind)
+        if watch is not None:
+            watch(self, event, raw, out)
+        else:
+            out.append(Frame(raw))  # `ping`, and what the API may learn to say
+
+    # ------------------------------------------------------------ one method for each kind of event
+
+    def _message_start(self, event: StreamEvent, raw: bytes, out: list[Event]) -> None:
+        self._check(self._usage is None, "a second message_start")
+        self._usage = counted(event.message.usage)
+        self._model = event.message.model
+        out.append(Frame(raw, MessageStart(event.message.id, self._model, self._usage)))
+
+    def _block_start(self, event: StreamEvent, raw: bytes, out: list[Event]) -> None:
+        self._check(self._usage is not None and self._stop is None, "a content block outside of the message")
+        self._check(self._open is None, f"the content block {event.index} inside of another")
+        self._check(event.index == self._blocks, f"the content block {event.index} where {self._blocks} belongs")
+        block = BLOCK.decode(event.content_block)
+        self._blocks += 1
+        self._open = block.type
+        if block.type == "tool_use":
+            self._check(bool(block.id and block.name), "a tool_use without id or name")
+            self._open = _Call(self._calls)
+            out.append(ToolStarted(self._calls, block.name, block.id, block.name, block.id))
+            self._calls += 1
+        elif block.type not in ("text", "thinking"):
+            out.append(WholeBlock(bytes(event.content_block)))
+        out.append(Frame(raw, BlockStart(event.index, bytes(event.content_block))))
+
+    def _block_delta(self, event: StreamEvent, raw: bytes, out: list[Event]) -> None:
+        self._check_open(event)
+        delta = event.delta
+        written: Written | None = None
+        match delta.type:
+            case "text_delta":
+                out.append(TextDelta(delta.text or ""))
+                written = BlockDelta(event.index, "text_delta", delta.text or "")
+            case "thinking_delta":
+                out.append(ThinkingDelta(delta.thinking or ""))
+                written = BlockDelta(event.index, "thinking_delta", delta.thinking or "")
+            case "signature_delta":
+                written = BlockDelta(event.index, "signature_delta", delta.signature or "")
+            case "input_json_delta":
+                self._fragment(delta.partial_json or "", out)
+                written = BlockDelta(event.index, "input_json_delta", delta.partial_json or "")
+            case "citations_delta":
+                out.append(Citation(bytes(delta.citation)))
+                written = BlockDelta(event.index, "citations_delta", bytes(delta.citation).decode())
+        out.append(Frame(raw, written))
+
+    def _fragment(self, text: str, out: list[Event]) -> None:
+        """Server tools stream their input, too; only the client's calls are the bridge's matter."""
+        if text and isinstance(self._open, _Call):
+            self._open.fragments.append(text)
+            out.append(ToolArguments(self._open.number, text))
+
+    def _block_stop(self, event: StreamEvent, raw: bytes, out: list[Event]) -> None:
+        self._check_open(event)
+        call, self._open = self._open, None
+        if isinstance(call, _Call):
+            text = "".join(call.fragments).strip()
+            if text in PLACEHOLDERS:
+                out.append(ToolEnded(call.number, "{}"))
+            else:
+                # The API itself sends a call that ran into max_tokens like this; the client must see what it sent.
+                out.append(ToolEnded(call.number, text) if is_object(text) else ToolDropped(call.number))
+        out.append(Frame(raw, BlockStop(event.index)))
+
+    def _message_delta(self, event: StreamEvent, raw: bytes, out: list[Event]) -> None:
+        self._check(self._usage is not None and self._open is None, "a message_delta at the wrong place")
+        self._usage = counted(event.usage, self._usage or Usage())
+        delta = event.delta
+        reason = delta.stop_reason or (self._stop.stop_reason if self._stop else "")
+        details = delta.stop_details or StopDetails()
+        said = MessageDelta(reason, self._usage, delta.stop_sequence or "", details.explanation or "")
+        self._stop = said if reason else None
+        out.append(Frame(raw, said, "closing"))
+
+    def _message_stop(self, event: StreamEvent, raw: bytes, out: list[Event]) -> None:
+        self._check(self._stop is not None, "a message_stop without a stop_reason")
+        self._finish(raw, out)
+
+    # ------------------------------------------------------------ the end
+
+    def _finish(self, raw: bytes, out: list[Event]) -> None:
+        stop = self._stop or MessageDelta("", Usage())
+        out.append(Frame(raw, MessageStop(), "closing"))
+        reason = REASONS.get(stop.stop_reason, "stop")
+        finished = Finished(reason, self._usage, stop.sequence, stop.explanation, model=self._model)
+        self._end(finished, out)
+
+    def _end(self, event: Finished | Failed, out: list[Event]) -> None:
+        self._ended = True
+        out.append(event)
+
+    def _check_open(self, event: StreamEvent) -> None:
+        is_open = self._open is not None and event.index == self._blocks - 1
+        self._check(is_open, f"{event.type} for the content block {event.index}, which is not open")
+
+    def _check(self, held: bool, found: str) -> None:  # noqa: FBT001 - an assertion
+        if not held:
+            raise UpstreamProtocolError(f"the upstream broke its own grammar: {found}")
+
+
+WATCHERS: dict[str, Callable[[AnthropicStream, StreamEvent, bytes, list[Event]], None]] = {
+    "content_block_delta": AnthropicStream._block_delta,
+    "content_block_start": AnthropicStream._block_start,
+    "content_block_stop": AnthropicStream._block_stop,
+    "message_start": AnthropicStream._message_start,
+    "message_delta": AnthropicStream._message_delta,
+    "message_stop": AnthropicStream._message_stop,
+}

@@ -1,0 +1,106 @@
+"""Anthropic's answer to a request without a stream: passed on as it is, or as a stream to a client that wants one."""
+
+import msgspec
+from msgspec import Raw
+
+from translation.client.render import sse
+from translation.errors import UpstreamProtocolError
+from translation.events import (
+    BlockDelta,
+    BlockStart,
+    BlockStop,
+    Citation,
+    DeltaKind,
+    Event,
+    Failed,
+    Finished,
+    Frame,
+    MessageDelta,
+    MessageStart,
+    MessageStop,
+    TextDelta,
+    ThinkingDelta,
+    ToolEnded,
+    ToolStarted,
+    WholeBlock,
+    Written,
+)
+from translation.providers.anthropic_errors import in_band
+from translation.providers.anthropic_wire import BLOCK, MESSAGE, REASONS, Block, MessageBody, StopDetails, counted
+
+
+class AnthropicWhole:
+    """`streams` says whether the client reads a stream."""
+
+    def __init__(self, *, streams: bool) -> None:
+        self._streams = streams
+        self._body: list[bytes] = []
+        self._calls = 0
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        self._body.append(chunk)
+        return []
+
+    def close(self) -> list[Event]:
+        body = b"".join(self._body)
+        try:
+            message = MESSAGE.decode(body)
+        except msgspec.DecodeError as error:
+            return [Failed(UpstreamProtocolError(f"the upstream's answer is not its protocol: {error}"))]
+        if message.type == "error":
+            return [Failed(in_band(body))]
+        if message.content is None or message.stop_reason is None:
+            return [Failed(UpstreamProtocolError("the upstream's answer holds no content or no stop_reason"))]
+        return self._events(message, message.content, body)
+
+    def _events(self, message: MessageBody, content: tuple[Raw, ...], body: bytes) -> list[Event]:
+        usage = counted(message.usage)
+        details = message.stop_details or StopDetails()
+        reason, sequence = message.stop_reason or "", message.stop_sequence or ""
+        out: list[Event] = [self._frame(MessageStart(message.id, message.model, usage))]
+        for index, raw in enumerate(content):
+            out += self._block(index, raw)
+        out.append(self._frame(MessageDelta(reason, usage, sequence, details.explanation or ""), closing=True))
+        out.append(self._frame(MessageStop(), closing=True))
+        if not self._streams:
+            out.append(Frame(body, None, "body"))
+        out.append(
+            Finished(REASONS.get(reason, "stop"), usage, sequence, details.explanation or "", model=message.model)
+        )
+        return out
+
+    def _frame(self, event: Written, *, closing: bool = False) -> Frame:
+        raw = sse([event]) if self._streams else b""
+        return Frame(raw, event, "closing" if closing else "frame")
+
+    def _block(self, index: int, raw: Raw) -> list[Event]:
+        block = BLOCK.decode(raw)
+        seen, begun, deltas = self._split(block, raw)
+        written: list[Written] = [
+            BlockStart(index, begun),
+            *(BlockDelta(index, *delta) for delta in deltas),
+            BlockStop(index),
+        ]
+        return [*seen, *(self._frame(event) for event in written)]
+
+    def _split(self, block: Block, raw: Raw) -> tuple[list[Event], bytes, list[tuple[DeltaKind, str]]]:
+        """What a block means, how it begins in a stream, and what follows."""
+        match block.type:
+            case "text":
+                cited = [bytes(citation) for citation in block.citations or ()]
+                deltas: list[tuple[DeltaKind, str]] = [("text_delta", block.text)]
+                deltas += [("citations_delta", citation.decode()) for citation in cited]
+                begun = b'{"type":"text","text":"","citations":[]}' if cited else b'{"type":"text","text":""}'
+                return [TextDelta(block.text), *map(Citation, cited)], begun, deltas
+            case "thinking":
+                begun = b'{"type":"thinking","thinking":"","signature":""}'
+                thought: list[tuple[DeltaKind, str]] = [("thinking_delta", block.thinking)] if block.thinking else []
+                return [ThinkingDelta(block.thinking)], begun, [*thought, ("signature_delta", block.signature)]
+            case "tool_use":
+                call, arguments = self._calls, bytes(block.input).decode()
+                self._calls += 1
+                started = ToolStarted(call, block.name, block.id, block.name, block.id)
+                begun = msgspec.json.encode(msgspec.json.decode(raw, type=dict[str, Raw]) | {"input": Raw(b"{}")})
+                return [started, ToolEnded(call, arguments)], begun, [("input_json_delta", arguments)]
+            case _:
+                return [WholeBlock(bytes(raw))], bytes(raw), []

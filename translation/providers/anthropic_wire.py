@@ -1,0 +1,109 @@
+"""The parts of Anthropic's answers that the bridge looks at while it passes them on."""
+
+import msgspec
+from msgspec import Raw, Struct
+
+from translation.events import Reason
+from translation.values import Usage
+
+# A stop reason that is not here is passed on as it is, and counts as `stop` in the bridge's own books.
+REASONS: dict[str, Reason] = {
+    "end_turn": "stop",
+    "max_tokens": "length",
+    "stop_sequence": "stop_sequence",
+    "tool_use": "tool_use",
+    "pause_turn": "pause",
+    "refusal": "refusal",
+    "model_context_window_exceeded": "context_window",
+}
+
+
+class OutputDetails(Struct, frozen=True):
+    thinking_tokens: int | None = None
+
+
+class ServerTools(Struct, frozen=True):
+    web_search_requests: int | None = None
+
+
+class Tokens(Struct, frozen=True):
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+    output_tokens_details: OutputDetails | None = None
+    server_tool_use: ServerTools | None = None
+
+
+class StopDetails(Struct, frozen=True):
+    explanation: str | None = None
+
+
+class Delta(Struct, frozen=True):
+    type: str = ""
+    text: str | None = None
+    thinking: str | None = None
+    signature: str | None = None
+    partial_json: str | None = None
+    citation: Raw = Raw()
+    stop_reason: str | None = None
+    stop_sequence: str | None = None
+    stop_details: StopDetails | None = None
+
+
+class MessageBody(Struct, frozen=True):
+    id: str = ""
+    type: str = ""
+    model: str = ""
+    content: tuple[Raw, ...] | None = None
+    stop_reason: str | None = None
+    stop_sequence: str | None = None
+    stop_details: StopDetails | None = None
+    usage: Tokens | None = None
+
+
+class Block(Struct, frozen=True):
+    type: str = ""
+    id: str = ""
+    name: str = ""
+    input: Raw = Raw(b"{}")
+    text: str = ""
+    thinking: str = ""
+    signature: str = ""
+    citations: tuple[Raw, ...] | None = None
+
+
+class StreamEvent(Struct, frozen=True):
+    type: str = ""
+    index: int = -1
+    content_block: Raw = Raw(b"{}")
+    delta: Delta = Delta()
+    message: MessageBody = MessageBody()
+    usage: Tokens | None = None
+
+
+EVENT = msgspec.json.Decoder(StreamEvent)
+BLOCK = msgspec.json.Decoder(Block)
+MESSAGE = msgspec.json.Decoder(MessageBody)
+
+
+NONE = Usage()
+
+
+def counted(tokens: Tokens | None, before: Usage = NONE) -> Usage:
+    """Counts are cumulative: what an event tells replaces what was known `before`, the rest stays."""
+    if tokens is None:
+        return before
+    details, tools = tokens.output_tokens_details or OutputDetails(), tokens.server_tool_use or ServerTools()
+    return Usage(
+        input_tokens=_newer(tokens.input_tokens, before.input_tokens),
+        output_tokens=_newer(tokens.output_tokens, before.output_tokens),
+        cache_read=_newer(tokens.cache_read_input_tokens, before.cache_read),
+        cache_write=_newer(tokens.cache_creation_input_tokens, before.cache_write),
+        thinking_tokens=_newer(details.thinking_tokens, before.thinking_tokens),
+        searches=_newer(tools.web_search_requests, before.searches),
+    )
+
+
+def _newer(value: int | None, before: int) -> int:
+    return before if value is None else value
