@@ -4,6 +4,8 @@ Django's settings are read after this module was imported; until then it gives t
 """
 
 import os
+import re
+import shutil
 import tempfile
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -17,10 +19,21 @@ from tests.servers.valkey import running_valkey
 
 STRICT = os.environ.get("BRIDGE_TEST_STRICT") == "1"
 
+# Nothing of the developer's own configuration reaches the tests.
+CONFIGURATION = re.compile(
+    r"BRIDGE_(?!TEST_).*|MODEL_MAP_.*|.*_API_KEYS?|.*_BASE_URL|ANTHROPIC_UPSTREAM_URL"
+    r"|DATABASE_URL|REDIS_URL|CELERY_BROKER_URL|HOST|PORT|WEB_WORKERS"
+)
+for variable in filter(CONFIGURATION.fullmatch, list(os.environ)):
+    del os.environ[variable]
 os.environ["DJANGO_SETTINGS_MODULE"] = "bridge_project.settings"
 os.environ["BRIDGE_HOME"] = tempfile.mkdtemp(prefix="toolbridge-tests-")
 
 StartBridge = Callable[..., Bridge]
+
+
+def pytest_unconfigure() -> None:
+    shutil.rmtree(os.environ["BRIDGE_HOME"], ignore_errors=True)
 
 
 @pytest.hookimpl(wrapper=True)
