@@ -4,10 +4,13 @@ from random import Random
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from translation.chain import chain
 from translation.client.stored import parse_message
+from translation.providers import gemini_state
+from translation.providers import openai_responses_state as responses_state
 from translation.state import Snapshot
 from translation.values import Link, Message, Origin
 
@@ -22,7 +25,16 @@ NAMES = (
     "mcp__a_server_with_a_long_name__and_a_tool_whose_name_goes_beyond_64_characters",
     "Fetch",
 )
-UPSTREAMS = ("openai", "openai-responses", "gemini", "anthropic", "minimax", "deepseek", "elsewhere")
+MODELS = {
+    "openai": "gpt-5.5",
+    "openai-responses": "gpt-5.5",
+    "gemini": "gemini-3-pro",
+    "anthropic": "claude-opus-5",
+    "minimax": "MiniMax-M2",
+    "deepseek": "deepseek-v4",
+    "elsewhere": "unknown",
+}
+UPSTREAMS = tuple(MODELS)
 TOOLS = [
     {
         "name": name,
@@ -78,6 +90,34 @@ def body(messages: list[Json], **fields: object) -> bytes:
     return msgspec.json.encode({"model": "claude", "max_tokens": 1000, "tools": TOOLS, **fields, "messages": messages})
 
 
+def call_state(upstream: str, turn: int, ordinal: int) -> bytes:
+    """What such an upstream leaves with a call."""
+    if upstream == "gemini" and ordinal == 0:
+        return gemini_state.write(gemini_state.State(signature=f"sig{turn:05d}"))
+    if upstream == "openai-responses":
+        item = {"id": f"rs_{turn}", "type": "reasoning", "summary": [], "encrypted_content": f"gAAA{turn}"}
+        reasoning = (Raw(msgspec.json.encode(item)),) if ordinal == 0 else ()
+        return responses_state.pack(responses_state.State(f"fc_{turn}_{ordinal}", reasoning))
+    if upstream in ("deepseek", "minimax"):
+        return msgspec.json.encode({"reasoning_content": f"because {turn}"})
+    return b""
+
+
+def message_state(upstream: str, turn: int, content: list[Json]) -> bytes:
+    """What such an upstream leaves with a whole answer."""
+    if upstream == "gemini":
+        kinds = {"text": gemini_state.Piece("text", 8), "tool_use": gemini_state.Piece("call")}
+        pieces = [kinds[block["type"]] for block in content if block["type"] in kinds]
+        signed = [replace(piece, signature=f"sig{turn:05d}") if n == 0 else piece for n, piece in enumerate(pieces)]
+        return gemini_state.write(gemini_state.State(tuple(signed)))
+    if upstream == "openai-responses" and content[-1]["type"] == "text":
+        item = {"id": f"rs_{turn}_end", "type": "reasoning", "summary": [], "encrypted_content": f"gBBB{turn}"}
+        length = len(content[-1]["text"])
+        text = responses_state.TextState(length, f"msg_{turn}", reasoning=(Raw(msgspec.json.encode(item)),))
+        return responses_state.pack(responses_state.State(texts=(text,)))
+    return b""
+
+
 class _Writer:
     def __init__(self, rng: Random, *, images: bool, system: bool) -> None:
         self._rng = rng
@@ -112,7 +152,9 @@ class _Writer:
     def assistant(self) -> None:
         rng = self._rng
         turn = len(self._made) + 1
-        origin = Origin(rng.choice(UPSTREAMS), "model-1")
+        upstream = rng.choice(UPSTREAMS)
+        origin = Origin(upstream, MODELS[upstream])
+        stateful = rng.random() < 0.7
         content: list[Json] = []
         if rng.random() < 0.4:
             content.append({"type": "thinking", "thinking": f"hm {turn}", "signature": rng.choice(("", "c2lnbmVk"))})
@@ -120,11 +162,13 @@ class _Writer:
         if not calls or rng.random() < 0.5:
             content.append(self._text("answer"))
         for ordinal in range(calls):
-            content.append(self._call(turn, ordinal, origin))
+            state = call_state(upstream, turn, ordinal) if stateful else b""
+            content.append(self._call(turn, ordinal, Origin(upstream, origin.model, state)))
             if rng.random() < 0.05:
                 content.append(self._text("and"))
         if rng.random() < 0.9:
-            self._origins[turn] = origin
+            state = message_state(upstream, turn, content) if stateful else b""
+            self._origins[turn] = Origin(upstream, origin.model, state)
         self._made[len(self.messages)] = turn
         self.messages.append({"role": "assistant", "content": content})
 
