@@ -24,6 +24,7 @@ from translation.values import (
     Image,
     Message,
     Note,
+    Origin,
     RedactedThinking,
     Request,
     SearchResult,
@@ -165,11 +166,13 @@ class _Repair:
     def _cleaned(self, position: Position, calls: list[Call]) -> Message:
         message = position.message
         blocks: list[Block] = []
+        repeated = False
         for block in message.blocks:
             if type(block) is ToolUse:
                 call = self._unique(block, position.index)
                 calls.append(Call(block.id, call.id))
                 blocks.append(call)
+                repeated = repeated or call is not block
             elif type(block) is ToolResult:
                 self._note("result-in-answer", position.index, f"the result of {block.tool_use_id} became text")
                 blocks += map(_worded, demoted(block))
@@ -183,7 +186,11 @@ class _Repair:
         if not message.blocks:
             self._note("empty-dropped", position.index, "the answer was empty")
         legal = tuple(blocks)
-        return message if _unchanged(legal, message.blocks) else replace(message, blocks=legal, raw=b"")
+        if _unchanged(legal, message.blocks):
+            return message
+        return replace(
+            message, blocks=legal, raw=b"", origin=_stateless(message.origin) if repeated else message.origin
+        )
 
     def _spoken(self, block: Block, index: int) -> Block:
         said = block if self._native and type(block) is ToolResult else spoken(block)
@@ -192,7 +199,7 @@ class _Repair:
         return said
 
     def _unique(self, call: ToolUse, index: int) -> ToolUse:
-        """An id that an earlier call bears gets a number behind it."""
+        """An id that an earlier call bears gets a number behind it. Its state goes back with the earlier one only."""
         id_, count = call.id, 1
         while id_ in self._used:
             count += 1
@@ -201,7 +208,7 @@ class _Repair:
         if id_ == call.id:
             return call
         self._note("id-repeated", index, f"{call.id} names an earlier call, too: {id_} here")
-        return replace(call, id=id_)
+        return replace(call, id=id_, link=None)
 
     def _note(self, rule: str, index: int, what: str) -> None:
         self._notes.append(Note("repair", rule, f"messages.{index}: {what}", message=index))
@@ -217,12 +224,16 @@ def joined(messages: list[Message], notes: list[Note], index: int) -> Message:
     if len(origins) == 1:
         return Message("assistant", blocks, origin=first)
     if first is not None and len({origin.upstream if origin else "" for origin in origins}) == 1:
-        return Message("assistant", blocks, origin=replace(first, state=b""))
+        return Message("assistant", blocks, origin=_stateless(first))
     spoken_blocks = tuple(block for block in blocks if not isinstance(block, Thinking | RedactedThinking))
     if len(spoken_blocks) < len(blocks):
         what = f"messages.{index}: thinking of answers by different models, now one message, was left out"
         notes.append(Note("repair", "thinking-dropped", what, message=index))
     return Message("assistant", spoken_blocks)
+
+
+def _stateless(origin: Origin | None) -> Origin | None:
+    return replace(origin, state=b"") if origin is not None else None
 
 
 def _worded(block: Block) -> Block:

@@ -1,6 +1,6 @@
 """The conversation as Gemini's `contents`: results grouped by turn, media beside them, signatures where they were."""
 
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from msgspec import Raw
 
@@ -72,16 +72,17 @@ class _Contents:
 
     def _model(self, index: int, message: Message) -> list[object]:
         self._asked = {}
-        parts = self._restored(message) or self._plain(message)
+        restored_parts = self._restored(message)
+        parts = restored_parts or self._plain(message)
         if not parts:
             return [{"text": NO_CONTENT}]
-        if abilities(self._target.model).signatures and not any(_is_signed(part) for part in parts):
-            for position, part in enumerate(parts):
-                if isinstance(part, dict) and "functionCall" in part:
-                    parts[position] = signed(part, SENTINEL)
-                    what = f"messages.{index}: no thought signature of this upstream is known for its calls"
-                    self._notes.append(Note("substitution", "signature-substituted", what, index))
-                    break
+        if not abilities(self._target.model).signatures or (restored_parts and any(map(_is_signed, parts))):
+            return parts
+        first = next((n for n, part in enumerate(parts) if isinstance(part, dict) and "functionCall" in part), None)
+        if first is not None and not _is_signed(parts[first]):
+            parts[first] = signed(cast("Part", parts[first]), SENTINEL)
+            what = f"messages.{index}: no thought signature of this upstream is known for its first call"
+            self._notes.append(Note("substitution", "signature-substituted", what, index))
         return parts
 
     def _restored(self, message: Message) -> list[object] | None:

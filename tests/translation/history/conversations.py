@@ -108,7 +108,8 @@ def message_state(upstream: str, turn: int, content: list[Json]) -> bytes:
     if upstream == "gemini":
         kinds = {"text": gemini_state.Piece("text", 8), "tool_use": gemini_state.Piece("call")}
         pieces = [kinds[block["type"]] for block in content if block["type"] in kinds]
-        signed = [replace(piece, signature=f"sig{turn:05d}") if n == 0 else piece for n, piece in enumerate(pieces)]
+        first = next((n for n, piece in enumerate(pieces) if piece.kind == "call"), 0)
+        signed = [replace(piece, signature=f"sig{turn:05d}") if n == first else piece for n, piece in enumerate(pieces)]
         return gemini_state.write(gemini_state.State(tuple(signed)))
     if upstream == "openai-responses" and content[-1]["type"] == "text":
         item = {"id": f"rs_{turn}_end", "type": "reasoning", "summary": [], "encrypted_content": f"gBBB{turn}"}

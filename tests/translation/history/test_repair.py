@@ -122,11 +122,11 @@ def test_an_id_used_again_in_a_later_turn_is_told_apart() -> None:
         user("q"),
         assistant(call("A", link)),
         user(result("A", "1")),
-        assistant(call("A", link), call("A_2")),
+        assistant(call("A", link), call("A_2"), origin=GEMINI),
         user(result("A_2", "3"), result("A", "2")),
     )
     assert messages[1][1] == (call("A", link),)
-    assert messages[3][1] == (ToolUse("A_2", "Read", b'{"a":1}', link), ToolUse("A_2_2", "Read", b'{"a":1}'))
+    assert messages[3][1] == (ToolUse("A_2", "Read", b'{"a":1}'), ToolUse("A_2_2", "Read", b'{"a":1}'))
     assert messages[4][1] == (result("A_2", "2"), result("A_2_2", "3"))
     assert rules == ["id-repeated", "id-repeated", "results-ordered"]
 
