@@ -130,7 +130,7 @@ def _delete_rows(pk: int) -> int:
             with transaction.atomic():
                 rows = list(model._default_manager.filter(conversation=pk).values_list("pk", flat=True)[:SLICE])
                 manager = model._default_manager.filter(pk__in=rows)
-                manager._raw_delete(manager.db)  # type: ignore[attr-defined]  # the cascade is ours, in this order
+                manager._raw_delete(manager.db)  # the cascade is ours, in this order
             if len(rows) < SLICE:
                 break
-    return Conversation.objects.filter(pk=pk)._raw_delete("default")  # type: ignore[attr-defined,no-any-return]
+    return Conversation.objects.filter(pk=pk)._raw_delete("default")
