@@ -9,9 +9,11 @@ from msgspec import Struct
 from conversations import ids
 from conversations.estimates import Estimates
 from conversations.preparing import Prepared, prepare
+from conversations.repeats import Repeat, claims, refused
 from conversations.routing import Router
 from conversations.state import State
 from conversations.store import Store
+from conversations.store.writes import AlreadyClaimed
 from conversations.turn import Ask, Turn
 from conversations.upstream import Upstreams
 from translation.errors import BridgeError
@@ -42,11 +44,17 @@ class Bridge:
         self.running: dict[int, set[Turn]] = {}  # by conversation
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def open(self, ask: Ask) -> Turn:
-        """A turn whose opening write is on its way: `begin` waits for it before anything is shown."""
+    async def open(self, ask: Ask) -> Turn | Repeat:
+        """A turn whose opening write is on its way; or, for the same request again, what stands in for it."""
         prepared = await self.prepare(ask)
-        turn = Turn(self, ask, prepared)
-        await turn.open()
+        turn = Turn(self, ask, prepared, claims(ask))
+        try:
+            await turn.open()
+        except AlreadyClaimed as error:
+            self.leave(turn)
+            if error.claim.kind == "thread":
+                raise await refused(self, ask, error.claim) from None
+            return Repeat(self, ask, prepared.conversation, error.claim)
         return turn
 
     async def prepare(self, ask: Ask) -> Prepared:

@@ -89,6 +89,7 @@ def opening(turn: Turn, last: Sent | None) -> tuple[OpenTurn, Node, int]:
         blobs=tuple((key, compress(raw)) for key, raw in contexts if key and full),
         messages=rows,
         answered=answered(ask.request),
+        claims=turn.claims,
     )
     return write, head, change.depth
 
@@ -117,6 +118,7 @@ def closing(turn: Turn, status: str, error: BridgeError | None, message: Message
         first_byte_ms=timings.first_byte,
         first_token_ms=timings.first_token,
         duration_ms=timings.duration,
+        release=turn.claims if status != "complete" else (),
     )
 
 

@@ -1,8 +1,8 @@
 """Ending conversations: terminate one, purge the inactive, and close what a dead process left running.
 
-An ended conversation is first taken out of sight in one small statement: from then on nothing finds it, and a turn that
-still believes in it fails. Its rows are then deleted in slices, each in a short transaction; whoever is killed in between,
-the next purge goes on.
+An ended conversation is first taken out of sight in one small statement: from then on nothing finds it, and a turn
+that still believes in it fails. Its rows are then deleted in slices, each in a short transaction; whoever is killed in
+between, the next purge goes on.
 """
 
 import datetime as dt

@@ -17,7 +17,8 @@ from conversations.attempt import Attempt
 from conversations.records import Timings
 from conversations.state import Conversation, Sent
 from conversations.store.reads import KeyRow, Node
-from conversations.store.writes import LinkRow, MessageRow, SaveLinks, StaleConversation, UsageRow
+from conversations.store.writes import ClaimRow, LinkRow, MessageRow, SaveLinks, StaleConversation, UsageRow
+from translation.accumulator import Accumulator
 from translation.chain import link as chain_link
 from translation.client.identity import Identity
 from translation.client.stored import parse_message
@@ -47,10 +48,11 @@ class Ask(Struct, frozen=True):
 
 
 class Turn:
-    def __init__(self, bridge: Bridge, ask: Ask, prepared: Prepared) -> None:
+    def __init__(self, bridge: Bridge, ask: Ask, prepared: Prepared, claims: tuple[ClaimRow, ...]) -> None:
         self.bridge = bridge
         self.ask = ask
         self.prepared = prepared
+        self.claims = claims
         self.id = bridge.rows.mint()
         self.message_id = ids.message_id()
         self.started = time.perf_counter()
@@ -75,13 +77,22 @@ class Turn:
         return self.prepared.conversation
 
     @property
+    def accumulator(self) -> Accumulator:
+        return self.attempt.accumulator
+
+    @property
     def elapsed(self) -> float:
         return round((time.perf_counter() - self.started) * 1000, 3)
 
     # ------------------------------------------------------------ the reader's verbs
 
     async def open(self) -> None:
-        """Submit the opening write."""
+        """Submit the opening write; with a claim in it, also wait for it."""
+        await self._submit()
+        if self.claims:
+            await self._durable()  # the upstream must not be called for what another turn does
+
+    async def _submit(self) -> None:
         full = self.ask.key.storage == "full"
         last = await self.bridge.state.last_sent(self.conversation) if full else None
         self.timings.state = self.elapsed
@@ -93,6 +104,17 @@ class Turn:
         self._opened.add_done_callback(_consume)
         self.bridge.enter(self)
 
+    async def _durable(self) -> None:
+        """Until the opening write is stored, whatever this process believed about the conversation."""
+        for _ in range(STALE_TRIES):
+            try:
+                await self._opened
+            except StaleConversation:
+                await self._reprepare()
+            else:
+                return
+        raise StoreUnavailable
+
     async def begin(self) -> list[WireEvent]:
         """The first events that may be shown. Raises what the client gets to see instead."""
         self._task = asyncio.current_task()
@@ -101,7 +123,7 @@ class Turn:
                 try:
                     return await self._begin()
                 except StaleConversation:
-                    await self._reopen()
+                    await self._reprepare()
         except asyncio.CancelledError:
             if self._ended is None:
                 raise
@@ -160,7 +182,7 @@ class Turn:
                 return wire
         raise AssertionError("unreachable: the last attempt returns or raises")
 
-    async def _reopen(self) -> None:
+    async def _reprepare(self) -> None:
         """What this process believed about the conversation was not so: ask the store, and begin anew."""
         await self.attempt.close()
         self.bridge.leave(self)
@@ -168,7 +190,7 @@ class Turn:
         self.prepared = await self.bridge.prepare(self.ask)
         self.notes, self.calls, self.done = list(self.prepared.notes), {}, False
         self.attempt = self._new_attempt()
-        await self.open()
+        await self._submit()
 
     def _new_attempt(self) -> Attempt:
         prepared = self.prepared
@@ -266,7 +288,7 @@ class Turn:
         self._count(finished)
         self.notes += [Note("repair", "answer-mended", what) for what in finished.notes]
         wire = self.attempt.writer.finish(finished, self.usage)
-        self.attempt.accumulator.feed(wire)
+        self.accumulator.feed(wire)
         row = self._message(finished)
         self.done = True
         try:
@@ -286,13 +308,13 @@ class Turn:
             self.usage = finished.usage
             estimates.learn(target.upstream, target.model, size, finished.usage)
         else:
-            self.usage = estimates.usage(target.upstream, target.model, size, len(self.attempt.accumulator.content))
+            self.usage = estimates.usage(target.upstream, target.model, size, len(self.accumulator.content))
             self.notes.append(Note("degradation", "usage-estimated", "the upstream reported no usage; it is estimated"))
 
     def _message(self, finished: Finished) -> MessageRow | None:
         if self.ask.key.storage == "minimal":
             return None
-        content = self.attempt.accumulator.content
+        content = self.accumulator.content
         message = parse_message("assistant", content)
         target = self.prepared.route.target
         row = records.answer(
@@ -315,7 +337,7 @@ class Turn:
         self._closed = self.done = True
         if self._shown:
             target, size = self.prepared.route.target, len(self.prepared.sent.body)
-            answered = len(self.attempt.accumulator.content)
+            answered = len(self.accumulator.content)
             self.usage = self.bridge.estimates.usage(target.upstream, target.model, size, answered)
         self.bridge.track(self._store_end(status, error))
 

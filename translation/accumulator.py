@@ -3,16 +3,27 @@
 import msgspec
 
 from translation.arguments import is_object
-from translation.events import BlockDelta, BlockStart, MessageDelta, MessageStart, Relayed, WireEvent, Written
+from translation.events import (
+    BlockDelta,
+    BlockStart,
+    BlockStop,
+    DeltaKind,
+    MessageDelta,
+    MessageStart,
+    Relayed,
+    WireEvent,
+    Written,
+)
 from translation.values import Usage
 
-DELTA_FIELDS = {
+DELTA_FIELDS: dict[DeltaKind, str] = {
     "text_delta": "text",
     "thinking_delta": "thinking",
     "signature_delta": "signature",
     "input_json_delta": "input",
     "citations_delta": "citations",
 }
+STREAMED = {b'"text"': ("text",), b'"thinking"': ("thinking", "signature"), b'"tool_use"': ("input",)}
 
 
 class Accumulator:
@@ -51,6 +62,21 @@ class Accumulator:
     @property
     def content(self) -> bytes:
         return b"[" + b",".join(_whole(block, parts) for block, parts in self._blocks) + b"]"
+
+
+def unfolded(content: bytes) -> list[WireEvent]:
+    """The inverse: the blocks of a stored message as they are streamed."""
+    events: list[WireEvent] = []
+    for index, block in enumerate(msgspec.json.decode(content, type=list[dict[str, msgspec.Raw]])):
+        deltas: list[WireEvent] = []
+        for kind, field in DELTA_FIELDS.items():
+            if (raw := block.get(field)) is None or field not in STREAMED.get(bytes(block["type"]), ()):
+                continue
+            text = bytes(raw).decode() if field == "input" else msgspec.json.decode(raw, type=str)
+            block[field] = msgspec.Raw(b"{}" if field == "input" else b'""')
+            deltas.append(BlockDelta(index, kind, text))
+        events += [BlockStart(index, msgspec.json.encode(block)), *deltas, BlockStop(index)]
+    return events
 
 
 def _whole(block: bytes, parts: dict[str, list[str]]) -> bytes:

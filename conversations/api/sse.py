@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 
 from conversations.api.exchange import LeanResponse
 from conversations.process import WebProcess
+from conversations.repeats import Repeat
 from conversations.turn import Turn
 from translation.client.render import PING, error_event, message_body, sse
 from translation.errors import BridgeError, OwnFault
@@ -24,7 +25,7 @@ WARNINGS = {"unstored-link": "unstored-link", "usage-estimated": "usage-estimate
 WARNING_KINDS = {"substitution": "state-substituted", "repair": "history-repaired"}
 
 
-async def whole(turn: Turn) -> LeanResponse:
+async def whole(turn: Turn | Repeat) -> LeanResponse:
     try:
         await turn.begin()
         while not turn.done:
@@ -36,10 +37,10 @@ async def whole(turn: Turn) -> LeanResponse:
         turn.abort()
         raise
     headers = [(b"content-type", b"application/json"), *_headers(turn)]
-    return LeanResponse(200, headers, message_body(turn.attempt.accumulator))
+    return LeanResponse(200, headers, message_body(turn.accumulator))
 
 
-async def stream(turn: Turn, process: WebProcess) -> LeanResponse:
+async def stream(turn: Turn | Repeat, process: WebProcess) -> LeanResponse:
     """Holds the status line until there is something to show, or it takes too long: errors until then are real ones."""
     first = asyncio.get_running_loop().create_task(turn.begin())
     try:
@@ -62,7 +63,7 @@ class _Stream:
 
     __slots__ = ("_first", "_last", "_ping", "_process", "_turn")
 
-    def __init__(self, turn: Turn, process: WebProcess, first: "asyncio.Task[list[WireEvent]]") -> None:
+    def __init__(self, turn: Turn | Repeat, process: WebProcess, first: "asyncio.Task[list[WireEvent]]") -> None:
         self._turn = turn
         self._process = process
         self._first = first
@@ -108,7 +109,7 @@ class _Stream:
         return chunk
 
 
-def _headers(turn: Turn) -> list[tuple[bytes, bytes]]:
+def _headers(turn: Turn | Repeat) -> list[tuple[bytes, bytes]]:
     name = turn.conversation.row.external_id.encode()
     headers = [(b"request-id", turn.ask.request_id.encode()), (b"x-conversation-id", name)]
     warnings = dict.fromkeys(code for note in turn.notes if (code := _warning(note)))

@@ -1,6 +1,7 @@
 """A raw database connection with one face for SQLite and PostgreSQL.
 
-SQL is written with `%s` and `NOW()`: what processes compare is the database's clock, not their own. Statements run on the driver itself: Django's cursor wrappers cost more than the work.
+SQL is written with `%s` and `NOW()`: what processes compare is the database's clock, not their own. Statements run on
+the driver itself: Django's cursor wrappers cost more than the work.
 """
 
 import datetime as dt

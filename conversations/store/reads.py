@@ -8,7 +8,7 @@ import zstandard
 from msgspec import Struct
 
 from conversations.store.database import Database
-from translation.values import Link, Origin, Role
+from translation.values import Link, Origin, Role, Usage
 
 CHUNK = 200  # values in one IN list
 SENT_CHAIN = 64  # a request as sent is kept whole at least every so many turns
@@ -66,6 +66,13 @@ class Answer(Struct, frozen=True):
     system_digest: bytes
     tools_digest: bytes
     stop_reason: str
+
+
+class Delivered(Struct, frozen=True):
+    message_id: str
+    content: bytes
+    stop_reason: str
+    usage: Usage
 
 
 ANSWER = """
@@ -232,6 +239,17 @@ def claim_holder(db: Database, key: int, kind: str, token: str) -> Answer | None
     """The turn that holds a claim."""
     where = "JOIN conversations_claim k ON k.turn = t.id WHERE k.api_key_id = %s AND k.kind = %s AND k.token = %s"
     return _answer(db.query(ANSWER + where, (key, kind, token)))
+
+
+def delivered(db: Database, turn: int) -> Delivered | None:
+    """The answer of a complete turn, as it was delivered."""
+    sql = """SELECT m.message_id, m.content, t.stop_reason, t.input_tokens, t.output_tokens, t.cache_read, t.cache_write,
+          t.thinking_tokens FROM conversations_turn t JOIN conversations_message m ON m.turn_id = t.id AND m.message_id <> ''
+        WHERE t.id = %s AND t.status = 'complete'"""
+    for row in db.query(sql, (turn,)):
+        usage = Usage(row[3], row[4], row[5], row[6], row[7])
+        return Delivered(row[0], bytes(row[1]), row[2], usage)
+    return None
 
 
 def _marks(values: Sequence[Any]) -> str:

@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from conversations.store.database import Database
-from translation.errors import ConversationEnded, ThreadRefused
+from translation.errors import ConversationEnded, OwnFault
 
 CONVERSATION = """
 INSERT INTO conversations_conversation (id, api_key_id, external_id, recognised, session_id, agent_id, parent_agent_id,
@@ -31,7 +31,8 @@ INSERT INTO conversations_blob (conversation_id, digest, data) VALUES (%s, %s, %
 ON CONFLICT (conversation_id, digest) DO NOTHING"""
 CLAIM = """
 INSERT INTO conversations_claim (api_key_id, conversation_id, kind, token, turn, created_at) VALUES (%s, %s, %s, %s, %s, %s)
-ON CONFLICT (api_key_id, kind, token) DO NOTHING"""
+ON CONFLICT (api_key_id, kind, token) DO UPDATE SET turn = excluded.turn, conversation_id = excluded.conversation_id,
+  created_at = excluded.created_at WHERE conversations_claim.created_at < %s"""
 ANSWERED = """
 UPDATE conversations_toolmapping SET status = %s, is_error = %s, result_size = %s, answered_at = %s, answered_turn = %s
 WHERE conversation_id = %s AND tool_use_id = %s AND status IN ('pending', 'streaming', 'repaired')"""
@@ -59,14 +60,16 @@ INSERT INTO conversations_usageentry (api_key_id, conversation_id, request_id, a
 VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"""
 
 
-class StaleConversation(ConversationEnded):
+class StaleConversation(OwnFault):
     """What this process believed about the conversation is no longer so: reload, and open the turn again."""
 
 
-class AlreadyClaimed(ThreadRefused):
-    """Another turn has the claim: `kind` tells which."""
+class AlreadyClaimed(OwnFault):
+    """Another turn has the claim."""
 
-    kind = ""
+    def __init__(self, claim: "ClaimRow") -> None:
+        super().__init__(f"another request has {claim.kind} {claim.token}")
+        self.claim = claim
 
 
 class ConversationRow(Struct, frozen=True):
@@ -100,8 +103,9 @@ class Answered(Struct, frozen=True):
 
 
 class ClaimRow(Struct, frozen=True):
-    kind: str
+    kind: str  # thread, request
     token: str
+    expired: str = "1970-01-01 00:00:00"  # a claim older than this is nobody's any more
 
 
 class OpenTurn(Struct, frozen=True, kw_only=True):
@@ -152,10 +156,9 @@ class OpenTurn(Struct, frozen=True, kw_only=True):
         if db.execute(ACTIVITY, (self.resolved_model or self.requested_model, row.id)) != 1:
             raise StaleConversation("the conversation was ended meanwhile")
         for claim in self.claims:
-            if db.execute(CLAIM, (row.api_key, row.id, claim.kind, claim.token, self.turn, self.now)) != 1:
-                error = AlreadyClaimed(f"another request has {claim.token}")
-                error.kind = claim.kind
-                raise error
+            owner = (row.api_key, row.id, claim.kind, claim.token, self.turn, self.now)
+            if db.execute(CLAIM, (*owner, claim.expired)) != 1:
+                raise AlreadyClaimed(claim)
         self._insert(db)
 
     def _insert(self, db: Database) -> None:

@@ -1,0 +1,115 @@
+"""The same request again: a client's retry attaches to the turn that runs, gets the answer that was stored, or takes
+over from one that failed. Never two live turns, never two upstream calls for one complete answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from functools import partial
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+from conversations.store import reads
+from conversations.store.database import timestamp
+from conversations.store.reads import Answer, Delivered
+from conversations.store.writes import ClaimRow
+from translation.accumulator import Accumulator, unfolded
+from translation.errors import BridgeError, ThreadRefused
+from translation.events import MessageDelta, MessageStart, MessageStop, WireEvent
+from translation.values import Note
+
+if TYPE_CHECKING:
+    from conversations.bridge import Bridge
+    from conversations.state import Conversation
+    from conversations.turn import Ask, Turn
+
+WINDOW = 600.0  # seconds in which an equal request is the same one
+LOOK_SECONDS = 0.25
+RETRY_HEADER = "x-stainless-retry-count"
+
+
+def claims(ask: Ask) -> tuple[ClaimRow, ...]:
+    """What this request must be the only one to do."""
+    rows = []
+    thread, identity = ask.request.thread, ask.identity
+    if thread is not None and thread.kind == "continue":
+        rows.append(ClaimRow("thread", thread.previous_message_id[:64]))
+    who = identity.conversation_id or f"{identity.session_id}/{identity.agent_id}".strip("/")
+    named = bool(who) or bool(rows) or identity.retry_count > 0
+    if ask.key.storage == "full" and (named or RETRY_HEADER in ask.headers):
+        token = blake2b(who.encode() + b"\0" + ask.request.body, digest_size=24).hexdigest()
+        # A client that retries says so; its first request takes the claim from whoever has it.
+        expired = timestamp(time.time() - WINDOW) if named else "9999-12-31 00:00:00"
+        rows.append(ClaimRow("request", token, expired))
+    return tuple(reversed(rows))
+
+
+async def refused(bridge: Bridge, ask: Ask, claim: ClaimRow) -> ThreadRefused:
+    """Why a thread's message cannot be continued."""
+    job = partial(reads.claim_holder, key=ask.key.id, kind="thread", token=claim.token)
+    holder = await bridge.store.read(job, None)
+    if holder is not None and holder.status == "running":
+        return ThreadRefused(f"{claim.token} is being continued", code="thread_continue_in_flight")
+    return ThreadRefused(f"{claim.token} was continued already", code="thread_already_continued")
+
+
+class Repeat:
+    """Stands in for a turn: waits for the one that has the claim, and says what it said."""
+
+    def __init__(self, bridge: Bridge, ask: Ask, conversation: Conversation, claim: ClaimRow) -> None:
+        self.ask = ask
+        self.done = False
+        self.notes: list[Note] = []
+        self.accumulator = Accumulator()
+        self.conversation = conversation
+        self._bridge = bridge
+        self._claim = claim
+        self._turn: Turn | Repeat | None = None
+
+    async def begin(self) -> list[WireEvent]:
+        # It may run in another process: the database is where they meet.
+        while (holder := await self._holder()) is not None and holder.status == "running":  # noqa: ASYNC110
+            await asyncio.sleep(LOOK_SECONDS)
+        if holder is not None and holder.status == "complete":
+            stored = await self._bridge.store.read(partial(reads.delivered, turn=holder.turn), None)
+            if stored is not None:
+                self.done = True
+                return self._say(stored)
+        self._turn = turn = await self._bridge.open(self.ask)
+        wire = await turn.begin()
+        self._follow(turn)
+        return wire
+
+    async def read(self) -> list[WireEvent]:
+        if self._turn is None:
+            return []
+        wire = await self._turn.read()
+        self._follow(self._turn)
+        return wire
+
+    def nudge(self) -> None:
+        if self._turn is not None:
+            self._turn.nudge()
+
+    def fail(self, error: BridgeError) -> None:
+        if self._turn is not None:
+            self._turn.fail(error)
+
+    def abort(self) -> None:
+        if self._turn is not None:
+            self._turn.abort()
+
+    async def _holder(self) -> Answer | None:
+        job = partial(reads.claim_holder, key=self.ask.key.id, kind=self._claim.kind, token=self._claim.token)
+        return await self._bridge.store.read(job, None)
+
+    def _follow(self, turn: Turn | Repeat) -> None:
+        self.done, self.notes, self.accumulator = turn.done, turn.notes, turn.accumulator
+
+    def _say(self, stored: Delivered) -> list[WireEvent]:
+        wire: list[WireEvent] = [MessageStart(stored.message_id, self.ask.request.model, stored.usage)]
+        wire += unfolded(stored.content)
+        wire += [MessageDelta(stored.stop_reason, stored.usage), MessageStop()]
+        self.accumulator.feed(wire)
+        return wire
