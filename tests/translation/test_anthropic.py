@@ -261,6 +261,21 @@ def test_an_answer_that_was_all_thinking_keeps_a_place() -> None:
     assert b'{"role":"assistant","content":[{"type":"text","text":"(no content)"}]}' in build(request).body
 
 
+def test_an_answer_in_two_messages_is_one_where_the_first_would_end_in_thinking() -> None:
+    asked, thought, said = Message("user", (Text("a"),)), Thinking("t", "s"), Text("b")
+    split = (asked, Message("assistant", (thought,)), Message("assistant", (said,)), asked)
+    sent = build(Request(model="m", messages=split, max_tokens=1))
+    assert [len(message["content"]) for message in msgspec.json.decode(sent.body)["messages"]] == [1, 2, 1]
+    assert rules(sent) == ["merged"]
+
+
+def test_an_answer_that_ends_in_thinking_gets_an_end() -> None:
+    asked, answer = Message("user", (Text("a"),)), Message("assistant", (Text("b"), Thinking("t", "s")))
+    sent = build(Request(model="m", messages=(asked, answer, asked, answer), max_tokens=1))
+    assert [len(message["content"]) for message in msgspec.json.decode(sent.body)["messages"]] == [1, 3, 1, 3]
+    assert rules(sent) == ["placeholder", "placeholder"]
+
+
 def test_an_id_with_refused_characters_has_one_alias() -> None:
     messages = (
         Message("assistant", (ToolUse("functions.f:0", "f", b"{}"), ToolUse("toolu_2", "f", b"{}"))),

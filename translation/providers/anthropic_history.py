@@ -1,6 +1,7 @@
 """What in a history Anthropic would refuse beyond what `history.repair` mends: other models' thinking, and odd ids."""
 
 import re
+from collections.abc import Iterator
 from hashlib import sha256
 
 import msgspec
@@ -8,7 +9,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from translation.adapter import Target
-from translation.history import NO_CONTENT
+from translation.history import NO_CONTENT, joined
 from translation.values import Block, Message, Note, RedactedThinking, Request, Thinking, ToolResult, ToolUse
 
 THINKING = ("thinking", "redacted_thinking")
@@ -18,16 +19,21 @@ LEGAL_ID = re.compile(r"[a-zA-Z0-9_-]+")
 def legal(request: Request, target: Target) -> tuple[tuple[Message, ...], list[Note]]:
     """The messages, each the same object unless it had to change."""
     notes: list[Note] = []
-    messages = []
-    for index, message in enumerate(request.messages):
-        why = _unwelcome(message, target.upstream)
-        if why:
-            blocks = tuple(block for block in message.blocks if not _is_thinking(block)) or (NO_CONTENT,)
-            what = f"messages.{index}: its thinking was left out: {why}"
-            notes.append(Note("repair", "thinking-dropped", what, message=index))
-            message = replace(message, blocks=blocks, raw=b"")  # noqa: PLW2901 - the message from here on
-        messages.append(_renamed(message, index, notes))
-    return tuple(messages), notes
+    messages = [
+        _renamed(_own(message, index, target.upstream, notes), index, notes)
+        for index, message in enumerate(request.messages)
+    ]
+    return tuple(_ended(messages, notes)), notes
+
+
+def _own(message: Message, index: int, upstream: str, notes: list[Note]) -> Message:
+    why = _unwelcome(message, upstream)
+    if not why:
+        return message
+    blocks = tuple(block for block in message.blocks if not _is_thinking(block)) or (NO_CONTENT,)
+    what = f"messages.{index}: its thinking was left out: {why}"
+    notes.append(Note("repair", "thinking-dropped", what, message=index))
+    return replace(message, blocks=blocks, raw=b"")
 
 
 def lacks_thinking(request: Request, messages: tuple[Message, ...]) -> bool:
@@ -41,6 +47,28 @@ def lacks_thinking(request: Request, messages: tuple[Message, ...]) -> bool:
     if len(spoken) < 2 or not any(isinstance(block, ToolResult) for block in spoken[-1].blocks):
         return False
     return not _is_thinking(spoken[-2].blocks[0])
+
+
+def _ended(messages: list[Message], notes: list[Note]) -> Iterator[Message]:
+    """No message may end in thinking: an answer that goes on in the next message is one with it."""
+    held: Message | None = None
+    for index, given in enumerate(messages):
+        message = given
+        if held is not None and message.role == "assistant":
+            notes.append(Note("repair", "merged", f"messages.{index}: an answer in two messages became one", index))
+            message = joined([held, message], notes, index)
+        elif held is not None:
+            yield _with_end(held, index - 1, notes)
+        held = message if _is_thinking(message.blocks[-1]) else None
+        if held is None:
+            yield message
+    if held is not None:
+        yield _with_end(held, len(messages) - 1, notes)
+
+
+def _with_end(message: Message, index: int, notes: list[Note]) -> Message:
+    notes.append(Note("repair", "placeholder", f"messages.{index}: the answer ended in thinking", index))
+    return replace(message, blocks=(*message.blocks, NO_CONTENT), raw=b"")
 
 
 def _unwelcome(message: Message, upstream: str) -> str:
