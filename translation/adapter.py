@@ -1,6 +1,6 @@
 """The border between the bridge and a provider's dialect. One file per dialect implements it, in `providers/`."""
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -49,3 +49,14 @@ class Adapter(Protocol):
     def failure(self, target: Target, status: int, headers: dict[str, str], body: bytes) -> BridgeError:
         """For an answer that is not 2xx."""
         ...
+
+
+@runtime_checkable
+class Forgetful(Protocol):
+    """An adapter that can do without the opaque state that its upstream has just refused to take back.
+
+    On an error whose code is `OPAQUE_STATE_REJECTED` the bridge sends `without_state(sent)` once, never again. The same
+    object comes back when there was none in it: then the error is the client's.
+    """
+
+    def without_state(self, sent: UpstreamRequest) -> UpstreamRequest: ...

@@ -3,7 +3,7 @@
     BridgeError
       ClientFault         InvalidRequest (PromptTooLong, ThreadRefused) · ThreadNotFound · Unauthenticated · Forbidden
                           NotFound · Conflict · TooLarge · RateLimited · OverBudget
-      UpstreamFault       UpstreamRefused (UpstreamTooLarge) · UpstreamModelMissing · UpstreamKeyRefused
+      UpstreamFault       UpstreamRefused · UpstreamModelMissing · UpstreamKeyRefused
                           UpstreamRateLimited · UpstreamOverloaded · UpstreamFailed · UpstreamTimeout
                           UpstreamProtocolError (TruncatedStream)
       OwnFault            StoreUnavailable · ConversationEnded · ShuttingDown
@@ -11,6 +11,8 @@
 The class says whose fault it is, which HTTP status and Anthropic error type the client sees, and whether the bridge may
 try the same request again before the first content block.
 """
+
+OPAQUE_STATE_REJECTED = "opaque_state_rejected"  # a `code`: the upstream did not take back its own opaque state
 
 
 class BridgeError(Exception):
@@ -95,11 +97,6 @@ class UpstreamRefused(UpstreamFault):
 
     status = 400
     type = "invalid_request_error"
-
-
-class UpstreamTooLarge(UpstreamRefused):
-    status = 413
-    type = "request_too_large"
 
 
 class UpstreamModelMissing(UpstreamFault):

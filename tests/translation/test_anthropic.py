@@ -6,11 +6,12 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from translation.adapter import Target, UpstreamRequest
+from translation.adapter import Forgetful, Target, UpstreamRequest
 from translation.client.parse import parse
 from translation.errors import (
     BridgeError,
     PromptTooLong,
+    TooLarge,
     UpstreamFailed,
     UpstreamKeyRefused,
     UpstreamModelMissing,
@@ -18,7 +19,6 @@ from translation.errors import (
     UpstreamRateLimited,
     UpstreamRefused,
     UpstreamTimeout,
-    UpstreamTooLarge,
 )
 from translation.history import repair
 from translation.providers.anthropic import Anthropic
@@ -304,6 +304,7 @@ def test_the_retry_leaves_all_thinking_out_and_everything_else_as_it_was() -> No
     }
     assert rules(again) == ["opaque-state-dropped"]
     assert adapter.without_state(again) is again
+    assert isinstance(adapter, Forgetful)
 
 
 def test_the_retry_keeps_adaptive_thinking_and_fills_what_would_be_empty() -> None:
@@ -340,7 +341,7 @@ def failure(status: int, kind: str, message: str, **headers: str) -> BridgeError
         (403, "permission_error", UpstreamKeyRefused, "api_error"),
         (404, "not_found_error", UpstreamModelMissing, "not_found_error"),
         (408, "timeout_error", UpstreamTimeout, "timeout_error"),
-        (413, "request_too_large", UpstreamTooLarge, "request_too_large"),
+        (413, "request_too_large", TooLarge, "request_too_large"),
         (422, "invalid_request_error", UpstreamRefused, "invalid_request_error"),
         (429, "rate_limit_error", UpstreamRateLimited, "rate_limit_error"),
         (500, "api_error", UpstreamFailed, "api_error"),

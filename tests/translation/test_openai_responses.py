@@ -8,11 +8,12 @@ import pytest
 from msgspec.structs import replace
 
 from tests.translation.captures import CAPTURES, load
-from translation.adapter import Target, UpstreamRequest
+from translation.adapter import Forgetful, Target, UpstreamRequest
 from translation.errors import (
     BridgeError,
     InvalidRequest,
     PromptTooLong,
+    TooLarge,
     UpstreamFailed,
     UpstreamKeyRefused,
     UpstreamModelMissing,
@@ -22,7 +23,7 @@ from translation.errors import (
     UpstreamTimeout,
 )
 from translation.events import Event, Finished, TextDelta, ToolEnded, ToolStarted
-from translation.providers.openai_responses import OpenAIResponses, without_state
+from translation.providers.openai_responses import OpenAIResponses
 from translation.providers.profiles import PROFILES
 from translation.values import (
     Document,
@@ -83,6 +84,7 @@ def test_the_smallest_request_keeps_nothing_upstream_and_asks_for_the_reasoning(
         "store": False,
         "max_output_tokens": 16,
         "include": ["reasoning.encrypted_content"],
+        "prompt_cache_key": msgspec.json.decode(sent.body)["prompt_cache_key"],
         "input": [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]}],
     }
 
@@ -94,6 +96,7 @@ def test_a_model_that_does_not_reason_keeps_its_sampling_and_is_not_asked_for_re
     assert "include" not in sent
     assert "reasoning" not in sent
     assert rules(given, PLAIN) == ["effort-limited"]
+    assert "temperature" not in body(request(), PLAIN)
 
 
 def test_what_a_reasoning_model_does_not_take_is_dropped_and_noted() -> None:
@@ -103,9 +106,21 @@ def test_what_a_reasoning_model_does_not_take_is_dropped_and_noted() -> None:
     assert [note.what.split(":")[0] for note in notes] == ["stop_sequences", "top_k", "temperature", "mcp_servers"]
 
 
-def test_a_learned_parameter_is_left_out() -> None:
-    target = replace(PLAIN, profile=replace(PLAIN.profile, drop_params=("temperature", "user")))
-    assert "temperature" not in body(request(temperature=1.0), target)
+def test_a_learned_parameter_is_left_out_or_renamed() -> None:
+    profile = replace(PLAIN.profile, drop_params=("temperature",), rename_params=(("top_p", "nucleus"),))
+    target = replace(PLAIN, profile=profile)
+    given = request(temperature=1.0, top_p=0.5)
+    assert "temperature" not in body(given, target)
+    assert body(given, target)["nucleus"] == 0.5
+    assert rules(given, target) == ["parameter-dropped"]
+
+
+def test_the_cache_key_is_the_conversations_own() -> None:
+    longer = request(HELLO, Message("assistant", (Text("a"),)), HELLO)
+    assert body(longer)["prompt_cache_key"] == body(request())["prompt_cache_key"]
+    other = request(Message("user", (Text("something else"),)))
+    assert body(other)["prompt_cache_key"] != body(request())["prompt_cache_key"]
+    assert "prompt_cache_key" not in body(request(), XAI)
 
 
 @pytest.mark.parametrize(
@@ -260,7 +275,7 @@ def test_errors_are_visible_to_the_model() -> None:
         Message("assistant", (ToolUse("t", "f", b"{}"),)),
         Message("user", (ToolResult("t", (Text("no"),), is_error=True),)),
     )
-    assert output["output"] == "(error) no"
+    assert output["output"] == "Error: no"
 
 
 IMAGE = Image("base64", "AAAA", "image/png")
@@ -272,12 +287,12 @@ def test_images_in_results_stay_there_or_follow_all_results_under_a_label() -> N
         Message("user", (ToolResult("t", (Text("see"), IMAGE), is_error=True), ToolResult("u", (Text("b"),)))),
     )
     image = {"type": "input_image", "image_url": "data:image/png;base64,AAAA"}
-    told = [{"type": "input_text", "text": "(error)"}, {"type": "input_text", "text": "see"}, image]
+    told = [{"type": "input_text", "text": "Error:"}, {"type": "input_text", "text": "see"}, image]
     assert [item["output"] for item in items(*messages)[2:]] == [told, "b"]
     plain = replace(messages[1], blocks=(replace(messages[1].blocks[0], is_error=False),))
     assert items(messages[0], plain)[2]["output"] == told[1:]
     *results, lifted = items(*messages, target=XAI)[2:]
-    assert [item["output"] for item in results] == ["(error) see", "b"]
+    assert [item["output"] for item in results] == ["Error: see", "b"]
     assert lifted["content"] == [{"type": "input_text", "text": "[attached to the result of t]"}, image]
     assert rules(request(*messages), XAI) == ["result-media-lifted"]
 
@@ -440,7 +455,7 @@ def test_texts_that_became_one_block_are_items_again() -> None:
 def test_the_retry_drops_reasoning_and_the_ids_that_need_it() -> None:
     message, _ = answered("interleaved_reasoning")
     sent = build(request(HELLO, message, tools=(WEATHER,)))
-    again = without_state(sent)
+    again = OpenAIResponses().without_state(sent)
     plain = build(request(HELLO, replace(message, origin=None), tools=(WEATHER,)))
     decoded = msgspec.json.decode(again.body)
     assert [item["type"] for item in decoded["input"]] == [
@@ -453,7 +468,8 @@ def test_the_retry_drops_reasoning_and_the_ids_that_need_it() -> None:
     assert not any("id" in item or "status" in item for item in decoded["input"])
     assert decoded["tools"] == msgspec.json.decode(plain.body)["tools"]
     assert again.notes[-1].rule == "opaque-state-dropped"
-    assert without_state(again) is again
+    assert OpenAIResponses().without_state(again) is again
+    assert isinstance(OpenAIResponses(), Forgetful)
 
 
 # ---------------------------------------------------------------- errors
@@ -492,7 +508,7 @@ def test_a_model_without_encrypted_content_is_no_rejected_blob() -> None:
         (403, UpstreamKeyRefused),
         (404, UpstreamModelMissing),
         (408, UpstreamTimeout),
-        (413, UpstreamRefused),
+        (413, TooLarge),
         (422, UpstreamRefused),
         (429, UpstreamRateLimited),
         (500, UpstreamFailed),
@@ -509,11 +525,7 @@ def test_a_status_has_its_error_whatever_the_body_is(status: int, kind: type[Bri
 
 def test_a_refusal_keeps_message_parameter_and_type() -> None:
     error = failure(400, b'{"error":{"message":"Bad","param":"input[0]","type":"invalid_request_error"}}')
-    assert error.message == "Bad (param: input[0], type: invalid_request_error)"
-
-
-def test_the_upstreams_words_about_its_key_are_not_repeated() -> None:
-    assert "sk-" not in failure(401, b'{"error":{"message":"Incorrect API key provided: sk-12***"}}').message
+    assert error.message == "Bad (Param: input[0]) (Type: invalid_request_error)"
 
 
 def test_context_overflow_is_the_clients_own_sentence() -> None:

@@ -9,7 +9,8 @@ from tests.translation.captures import Case, cases, check, check_cut, describe, 
 from translation.adapter import Decoder
 from translation.events import Event, Failed, Finished
 from translation.providers.openai_responses import OpenAIResponses
-from translation.providers.openai_responses_stream import ResponsesStream, ResponsesWhole
+from translation.providers.openai_responses_stream import ResponsesStream
+from translation.providers.openai_responses_whole import ResponsesWhole
 
 CASES = cases("openai-responses", "xai-responses")
 
@@ -131,6 +132,13 @@ def test_an_item_without_a_counterpart_is_noted() -> None:
     assert "image_generation_call" in finished.notes[0]
 
 
+def test_sources_may_come_in_the_done_item_alone_and_other_annotations_are_none() -> None:
+    annotations = [{"type": "url_citation", "url": "https://a.example", "title": "A"}, {"type": "file_citation"}]
+    text = {"type": "output_text", "text": "sunny", "annotations": annotations}
+    events = describe(run(done(type="message", content=[text]), COMPLETED))
+    assert [event["type"] for event in events] == ["TextDelta", "Citation", "Finished"]
+
+
 def test_done_alone_ends_the_stream_and_nothing_follows() -> None:
     decoder = ResponsesStream({})
     assert describe(run(b"[DONE]", decoder=decoder)) == [{"type": "Finished", "reason": "stop"}]
@@ -157,6 +165,8 @@ def test_events_after_the_end_of_the_same_read_are_dropped() -> None:
         ({"type": "response.failed", "response": {"status": "failed"}}, "UpstreamFailed"),
         ({"type": "error", "error": "overloaded", "code": 503}, "UpstreamOverloaded"),
         ({"type": "error", "error": {"type": "invalid_request_error", "message": "no"}}, "UpstreamRefused"),
+        ({"type": "error", "code": "invalid_prompt", "message": "no"}, "UpstreamRefused"),
+        ({"type": "error"}, "UpstreamFailed"),
         ({"type": "response.in_progress"}, "TruncatedStream"),
     ],
 )

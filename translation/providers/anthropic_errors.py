@@ -3,43 +3,42 @@
 import re
 
 from translation.errors import (
+    OPAQUE_STATE_REJECTED,
     BridgeError,
+    TooLarge,
     UpstreamFailed,
-    UpstreamFault,
     UpstreamKeyRefused,
     UpstreamModelMissing,
     UpstreamOverloaded,
     UpstreamRateLimited,
     UpstreamRefused,
     UpstreamTimeout,
-    UpstreamTooLarge,
 )
 from translation.overflow import overflow
 from translation.refusals import Complaint, read, retry_after
 
-OPAQUE_STATE_REJECTED = "opaque_state_rejected"  # the bridge may send the request once more without the thinking
 SIGNATURE = re.compile(r"Invalid `(?:signature|data)` in `(?:redacted_)?thinking`|thinking\.signature: Field required")
 ACCOUNT = re.compile(r"credit balance is too low", re.IGNORECASE)
 
-TYPES: dict[str, type[UpstreamFault]] = {
+TYPES: dict[str, type[BridgeError]] = {
     "invalid_request_error": UpstreamRefused,
     "authentication_error": UpstreamKeyRefused,
     "billing_error": UpstreamKeyRefused,
     "permission_error": UpstreamKeyRefused,
     "not_found_error": UpstreamModelMissing,
-    "request_too_large": UpstreamTooLarge,
+    "request_too_large": TooLarge,
     "rate_limit_error": UpstreamRateLimited,
     "timeout_error": UpstreamTimeout,
     "overloaded_error": UpstreamOverloaded,
     "api_error": UpstreamFailed,
 }
-STATUSES: dict[int, type[UpstreamFault]] = {
+STATUSES: dict[int, type[BridgeError]] = {
     401: UpstreamKeyRefused,
     402: UpstreamKeyRefused,
     403: UpstreamKeyRefused,
     404: UpstreamModelMissing,
     408: UpstreamTimeout,
-    413: UpstreamTooLarge,
+    413: TooLarge,
     429: UpstreamRateLimited,
     503: UpstreamOverloaded,
     504: UpstreamTimeout,
@@ -59,11 +58,11 @@ def in_band(data: bytes) -> BridgeError:
     return _fault(TYPES.get(complaint.type, UpstreamFailed), complaint, None)
 
 
-def _fault(kind: type[UpstreamFault], complaint: Complaint, wait: float | None) -> BridgeError:
+def _fault(kind: type[BridgeError], complaint: Complaint, wait: float | None) -> BridgeError:
     if kind is UpstreamKeyRefused or ACCOUNT.search(complaint.message):
         # The words may name the account or a part of the key.
         return UpstreamKeyRefused("the bridge's upstream key was refused", retry_after=wait)
-    if kind in (UpstreamRefused, UpstreamTooLarge):
+    if kind in (UpstreamRefused, TooLarge):
         if SIGNATURE.search(complaint.message):
             return UpstreamRefused(complaint.message, code=OPAQUE_STATE_REJECTED)
         too_long = overflow(complaint.message)

@@ -7,14 +7,16 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
+from translation import plain
 from translation.adapter import Decoder, Target, UpstreamRequest
 from translation.effort import effort, is_reasoning
 from translation.errors import BridgeError, InvalidRequest
 from translation.names import ToolNames
 from translation.providers.openai_responses_errors import refusal
 from translation.providers.openai_responses_input import InputItems
-from translation.providers.openai_responses_stream import ResponsesStream, ResponsesWhole
+from translation.providers.openai_responses_stream import ResponsesStream
 from translation.providers.openai_responses_tools import choice, is_strict, tools
+from translation.providers.openai_responses_whole import ResponsesWhole
 from translation.values import Note, Request, ToolUse
 
 Body = dict[str, object]
@@ -31,12 +33,10 @@ class OpenAIResponses:
         notes = [*_limits(request, target, body), *_reasoning(request, target, body)]
         notes += _tools(request, target, names, body)
         notes += _format(request, body)
-        if request.user_id and target.profile.user_field:
-            body[target.profile.user_field] = _short(request.user_id)
+        body |= _caller(request, target)
         if request.system:
             body["instructions"] = "\n\n".join(text.text for text in request.system)
-        for field in target.profile.drop_params:
-            body.pop(field, None)
+        body = _remedied(body, target, notes)
         body["input"] = history  # last: a longer history only appends to the body
         encoded = msgspec.json.encode(body)
         return UpstreamRequest(
@@ -55,22 +55,21 @@ class OpenAIResponses:
         """`code` is `opaque_state_rejected` when the upstream cannot read its blobs: see `without_state`."""
         return refusal(status, headers, body)
 
-
-def without_state(sent: UpstreamRequest) -> UpstreamRequest:
-    """The same request without encrypted reasoning, for the one retry; the same object when it holds none."""
-    body = msgspec.json.decode(sent.body, type=dict[str, Raw])
-    items = msgspec.json.decode(body["input"], type=list[dict[str, Raw]])
-    kept = [item for item in items if bytes(item["type"]) != b'"reasoning"']
-    if len(kept) == len(items):
-        return sent
-    for item in kept:
-        # An item that names itself is refused without the reasoning that it came with.
-        for field in ("id", "status"):
-            item.pop(field, None)
-    what = f"the upstream could not read its encrypted reasoning: {len(items) - len(kept)} items were left out"
-    note = Note("substitution", "opaque-state-dropped", what)
-    encoded = msgspec.json.encode(body | {"input": Raw(msgspec.json.encode(kept))})
-    return replace(sent, body=encoded, notes=(*sent.notes, note))
+    def without_state(self, sent: UpstreamRequest) -> UpstreamRequest:
+        """The same request without encrypted reasoning, for the one retry; the same object when it holds none."""
+        body = msgspec.json.decode(sent.body, type=dict[str, Raw])
+        items = msgspec.json.decode(body["input"], type=list[dict[str, Raw]])
+        kept = [item for item in items if bytes(item["type"]) != b'"reasoning"']
+        if len(kept) == len(items):
+            return sent
+        for item in kept:
+            # An item that names itself is refused without the reasoning that it came with.
+            for field in ("id", "status"):
+                item.pop(field, None)
+        what = f"the upstream could not read its encrypted reasoning: {len(items) - len(kept)} items were left out"
+        note = Note("substitution", "opaque-state-dropped", what)
+        encoded = msgspec.json.encode(body | {"input": Raw(msgspec.json.encode(kept))})
+        return replace(sent, body=encoded, notes=(*sent.notes, note))
 
 
 def _tool_names(request: Request) -> Iterable[str]:
@@ -145,5 +144,32 @@ def _format(request: Request, body: Body) -> list[Note]:
     return [Note("degradation", "structured-loose", what)]
 
 
-def _short(user_id: str) -> str:
-    return user_id if len(user_id) <= ID_LIMIT else sha256(user_id.encode("utf-8", "surrogatepass")).hexdigest()
+def _caller(request: Request, target: Target) -> Body:
+    out: Body = {}
+    if request.user_id and target.profile.user_field:
+        out[target.profile.user_field] = (
+            request.user_id if len(request.user_id) <= ID_LIMIT else _digest(request.user_id)
+        )
+    if target.profile.cache_key and request.messages:
+        # What stays the same in every turn of a conversation, and differs between conversations.
+        opening = plain.join(request.messages[0].blocks)
+        out["prompt_cache_key"] = _digest(
+            "\n".join([request.user_id, *(text.text for text in request.system), opening])
+        )
+    return out
+
+
+def _remedied(body: Body, target: Target, notes: list[Note]) -> Body:
+    """What this upstream is known to refuse: renamed or left out."""
+    renames = dict(target.profile.rename_params)
+    out: Body = {}
+    for name, value in body.items():
+        if name in target.profile.drop_params:
+            notes.append(Note("degradation", "parameter-dropped", f"{target.upstream} takes no {name}"))
+        else:
+            out[renames.get(name, name)] = value
+    return out
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

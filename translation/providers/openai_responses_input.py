@@ -31,7 +31,7 @@ from translation.values import (
 
 Part = dict[str, object]
 Item = Part | Raw  # reasoning goes back as the bytes that came
-ERROR_MARK = "(error) "
+ERROR_MARK = "Error: "
 
 
 class InputItems:
@@ -131,7 +131,7 @@ class InputItems:
         if len(texts) == len(parts):
             return mark + "\n".join(texts), []
         if self._profile.rich_results:
-            return ([_text(mark.strip())] if mark else []) + parts, []
+            return ([_text("Error:")] if mark else []) + parts, []
         self.notes.append(Note("degradation", "result-media-lifted", f"{where}: images and files follow the results"))
         return mark + "\n".join(texts), [part for part in parts if part["type"] != "input_text"]
 

@@ -1,9 +1,12 @@
-"""Native web search of the Responses API as the Messages API shows it: a call and its result, each one whole block."""
+"""Native web search as the Messages API shows it: a call and its result, each one whole block, and citations."""
 
 import hashlib
+from collections.abc import Iterable
 
 import msgspec
 from msgspec import Raw, Struct
+
+from translation.events import Citation
 
 
 class _Source(Struct, frozen=True):
@@ -23,6 +26,32 @@ class _Call(Struct, frozen=True):
     id: str | None = None
     status: str | None = None
     action: _Action | None = None
+
+
+class _Annotation(Struct, frozen=True):
+    type: str = ""
+    url: str = ""
+    title: str | None = None
+
+
+def citations(annotations: Iterable[Raw]) -> list[Citation]:
+    """URL citations; the API's own also quotes the source, which this one does not tell."""
+    found = [msgspec.json.decode(raw, type=_Annotation) for raw in annotations]
+    return [
+        Citation(
+            msgspec.json.encode(
+                {
+                    "type": "web_search_result_location",
+                    "url": each.url,
+                    "title": each.title,
+                    "encrypted_index": "",
+                    "cited_text": "",
+                }
+            )
+        )
+        for each in found
+        if each.type == "url_citation"
+    ]
 
 
 def search_blocks(raw: Raw, response_id: str, ordinal: int) -> tuple[int, list[bytes]]:

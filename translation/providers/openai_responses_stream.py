@@ -1,9 +1,10 @@
-"""Answers of the Responses API: a stream of typed events, or one whole `response` object."""
+"""Answers of the Responses API as a stream of typed events."""
 
 from collections.abc import Callable, Mapping
 
 import msgspec
 from msgspec import Raw
+from msgspec.structs import replace
 
 from translation.arguments import Arguments
 from translation.errors import TruncatedStream, UpstreamFailed, UpstreamProtocolError
@@ -20,8 +21,8 @@ from translation.events import (
     ToolStarted,
     WholeBlock,
 )
-from translation.providers.openai_responses_errors import ErrorBody, in_band
-from translation.providers.openai_responses_search import search_blocks
+from translation.providers.openai_responses_errors import in_band
+from translation.providers.openai_responses_search import citations, search_blocks
 from translation.providers.openai_responses_state import State, TextState, pack
 from translation.providers.openai_responses_wire import (
     FRAME,
@@ -33,15 +34,17 @@ from translation.providers.openai_responses_wire import (
     Response,
     exclusive,
 )
+from translation.refusals import Complaint, read
 from translation.sse import SSEDecoder
 
+SILENT = Complaint("the upstream's response failed without a reason")
 INCOMPLETE: dict[str, Reason] = {"max_output_tokens": "length", "max_tokens": "length", "content_filter": "refusal"}
 
 
 class _Open:
     """An output item that has begun."""
 
-    __slots__ = ("arguments", "call", "final", "id", "length", "source")
+    __slots__ = ("arguments", "call", "cited", "final", "id", "length", "source")
 
     def __init__(self, item_id: str) -> None:
         self.id = item_id
@@ -49,6 +52,7 @@ class _Open:
         self.arguments = Arguments()
         self.final = ""  # the arguments as the upstream says they are
         self.length = 0  # of the text or reasoning shown
+        self.cited = False  # its sources came as they were found
         self.source = ""  # a summary and the reasoning itself may both come: the first one is shown
 
 
@@ -95,11 +99,14 @@ class ResponsesStream:
             self._finish(Response(), "", out)
             return
         frame = FRAME.decode(data)
+        if frame.type == "error":
+            self._error(data, out)
+            return
         handler = HANDLERS.get(frame.type)
         if handler is not None:
             handler(self, frame, out)
-        elif frame.error is not None:
-            self._error(frame, out)
+        elif bytes(frame.error) not in (b"", b"null"):
+            self._error(data, out)
 
     def _open(self, frame: Frame, item_id: str) -> _Open:
         # Some servers change the item's id between events, others leave the index out.
@@ -115,6 +122,10 @@ class ResponsesStream:
         if frame.delta:
             self._open(frame, frame.item_id or "").length += len(frame.delta)
             out.append(TextDelta(frame.delta))
+
+    def _annotation(self, frame: Frame, out: list[Event]) -> None:
+        self._open(frame, frame.item_id or "").cited = True
+        out.extend(citations([frame.annotation]))
 
     def _refused(self, frame: Frame, out: list[Event]) -> None:
         self._open(frame, frame.item_id or "").length += 1
@@ -192,6 +203,8 @@ class ResponsesStream:
         if not opened.length:
             self._refusal += [part.refusal for part in parts if part.refusal]
             out.extend(TextDelta(part.text) for part in parts if part.text)
+        if not opened.cited:
+            out.extend(event for part in parts for event in citations(part.annotations or ()))
         length = sum(len(part.text) for part in parts if part.text)
         if length:
             self._texts.append(TextState(length, item.id or "", item.phase or "", tuple(self._reasoning)))
@@ -228,7 +241,8 @@ class ResponsesStream:
     def _conclude(self, response: Response, out: list[Event]) -> None:
         status = response.status or "completed"
         if status == "failed" or response.error is not None:
-            self._end(Failed(in_band(response.error or ErrorBody())), out)
+            error = response.error
+            self._end(Failed(in_band(Complaint(error.message or "", code=error.code or "") if error else SILENT)), out)
         elif status == "incomplete":
             self._finish(response, (response.incomplete_details or Details()).reason or "", out)
         elif status == "completed":
@@ -255,39 +269,14 @@ class ResponsesStream:
         )
         self._end(finished, out)
 
-    def _error(self, frame: Frame, out: list[Event]) -> None:
-        body = frame.error
-        if isinstance(body, str):
-            body = ErrorBody(body, frame.code)
-        self._end(Failed(in_band(body or ErrorBody(frame.message, frame.code))), out)
+    def _error(self, data: bytes, out: list[Event]) -> None:
+        complaint = read(data) or SILENT
+        named = complaint if complaint.type != "error" else replace(complaint, type="")  # that is the event's own type
+        self._end(Failed(in_band(named)), out)
 
     def _end(self, event: Finished | Failed, out: list[Event]) -> None:
         self._ended = True
         out.append(event)
-
-
-class ResponsesWhole(ResponsesStream):
-    """One JSON body: the same items, all of them done."""
-
-    def __init__(self, names: Mapping[str, str]) -> None:
-        super().__init__(names)
-        self._body: list[bytes] = []
-
-    def feed(self, chunk: bytes) -> list[Event]:
-        self._body.append(chunk)
-        return []
-
-    def close(self) -> list[Event]:
-        return self._guard(lambda: [("", b"".join(self._body))])
-
-    def _frame(self, data: bytes, out: list[Event]) -> None:
-        response = RESPONSE.decode(data)
-        if response.status is None and not response.output and response.error is None:
-            raise UpstreamProtocolError("the upstream's answer holds no output")
-        self._response_id = response.id
-        for index, raw in enumerate(response.output):
-            self._done(Frame(output_index=index, item=raw), out)
-        self._conclude(response, out)
 
 
 HANDLERS: dict[str, Callable[[ResponsesStream, Frame, list[Event]], None]] = {
@@ -296,6 +285,7 @@ HANDLERS: dict[str, Callable[[ResponsesStream, Frame, list[Event]], None]] = {
     "response.reasoning_summary_text.delta": ResponsesStream._summary,
     "response.reasoning_text.delta": ResponsesStream._thought,
     "response.reasoning_summary_part.added": ResponsesStream._summary_part,
+    "response.output_text.annotation.added": ResponsesStream._annotation,
     "response.refusal.delta": ResponsesStream._refused,
     "response.function_call_arguments.done": ResponsesStream._arguments,
     "response.created": ResponsesStream._created,
@@ -305,5 +295,4 @@ HANDLERS: dict[str, Callable[[ResponsesStream, Frame, list[Event]], None]] = {
     "response.incomplete": ResponsesStream._completed,
     "response.failed": ResponsesStream._completed,
     "response.cancelled": ResponsesStream._completed,
-    "error": ResponsesStream._error,
 }

@@ -3,7 +3,6 @@
 import msgspec
 from msgspec import Raw, Struct
 
-from translation.providers.openai_responses_errors import ErrorBody
 from translation.values import Usage
 
 
@@ -11,6 +10,7 @@ class Part(Struct, frozen=True):
     type: str = ""
     text: str | None = None
     refusal: str | None = None
+    annotations: tuple[Raw, ...] | None = None
 
 
 class OutputItem(Struct, frozen=True):
@@ -40,6 +40,11 @@ class Tokens(Struct, frozen=True):
     output_tokens_details: Details | None = None
 
 
+class ErrorBody(Struct, frozen=True):
+    message: str | None = None
+    code: str | None = None
+
+
 class Response(Struct, frozen=True):
     id: str = ""
     model: str | None = None
@@ -59,10 +64,8 @@ class Frame(Struct, frozen=True):
     summary_index: int = 0
     item: Raw = Raw()
     response: Raw = Raw()
-    # an error event is flat, or holds an `error`
-    error: ErrorBody | str | None = None
-    code: str | int | None = None
-    message: str | None = None
+    annotation: Raw = Raw()
+    error: Raw = Raw()
 
 
 FRAME = msgspec.json.Decoder(Frame)

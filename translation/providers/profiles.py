@@ -110,6 +110,7 @@ PROFILES: dict[str, Profile] = {
             reasoning_models=("o[0-9]*", "gpt-5*"),
             efforts=OPENAI_EFFORTS,
             effort_field="reasoning.effort",
+            cache_key=True,
             reasoning_summary=True,
             user_field="safety_identifier",
             system_role="developer",

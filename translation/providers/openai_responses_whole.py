@@ -1,0 +1,32 @@
+"""Answers of the Responses API as one whole `response` object."""
+
+from collections.abc import Mapping
+
+from translation.errors import UpstreamProtocolError
+from translation.events import Event
+from translation.providers.openai_responses_stream import ResponsesStream
+from translation.providers.openai_responses_wire import RESPONSE, Frame
+
+
+class ResponsesWhole(ResponsesStream):
+    """The same items as in a stream, all of them done."""
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        super().__init__(names)
+        self._body: list[bytes] = []
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        self._body.append(chunk)
+        return []
+
+    def close(self) -> list[Event]:
+        return self._guard(lambda: [("", b"".join(self._body))])
+
+    def _frame(self, data: bytes, out: list[Event]) -> None:
+        response = RESPONSE.decode(data)
+        if response.status is None and not response.output and response.error is None:
+            raise UpstreamProtocolError("the upstream's answer holds no output")
+        self._response_id = response.id
+        for index, raw in enumerate(response.output):
+            self._done(Frame(output_index=index, item=raw), out)
+        self._conclude(response, out)
