@@ -1,6 +1,6 @@
 """MiniMax's markup parser is linear in its input: `python bench/markup.py` from the repository's root.
 
-Each line is one kind of value at one size, fed in chunks of 4 characters (a token of a model), of 64, and whole. The time
+Each line is one kind of value at one size, fed in chunks of 4 characters (a token of a model), of 64, and whole. Time
 per megabyte stays the same as the size grows; a quadratic parser would take four times as long at each step.
 """
 
