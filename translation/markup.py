@@ -62,6 +62,10 @@ class Markup:
             self._emit("".join(self._space))
         return self._taken()
 
+    def interrupt(self) -> None:
+        """A call came beside the text: white space around it is layout."""
+        self._space, self._fresh, self._called = [], True, True
+
     def _taken(self) -> list[Found]:
         out, self._out = self._out, []
         return out

@@ -115,8 +115,12 @@ class History:
                 case _:
                     texts.append(self._worded(block))
         content = "\n".join(text for text in texts if text)
+        reasoning = self._reasoning(message, calls=bool(calls))
+        if self._profile.think_tags:
+            thought = reasoning.pop(self._profile.reasoning_field, "")
+            content = _tagged(thought, self._profile.think_tags, content)
         out: Json = {"role": "assistant", "content": content or (None if calls else NO_CONTENT)}
-        out |= self._reasoning(message, calls=bool(calls))
+        out |= reasoning
         if calls:
             out["tool_calls"] = calls
         return out
@@ -187,7 +191,10 @@ class History:
             name = self._called.get(result.tool_use_id, "a tool")
             lifted.append(_text(f"[from the result of {name}, call {id_}]"))
             lifted += files
-        return {"role": "tool", "tool_call_id": id_, "content": f"Error: {content}" if result.is_error else content}
+        content = f"Error: {content}" if result.is_error else content
+        if self._profile.tool_results == "user_text":
+            return {"role": "user", "content": f"Tool Result ({self._called.get(result.tool_use_id, id_)}):\n{content}"}
+        return {"role": "tool", "tool_call_id": id_, "content": content}
 
     def _part(self, block: Block, path: str) -> list[Json]:
         file = self._file(block)
@@ -228,6 +235,14 @@ def _has_words(block: Image | Document) -> bool:
 def _kind(block: Image | Document) -> str:
     noun = "image" if isinstance(block, Image) else f"document of type {block.media_type or 'unknown'}"
     return noun if block.kind == "base64" else f"{noun} by {block.kind}"
+
+
+def _tagged(thought: str, tags: tuple[str, str], content: str) -> str:
+    """Reasoning where the model's template looks for it; a client that has it in its text brought it along."""
+    opening, closing = tags
+    if not thought or content.startswith(opening):
+        return content
+    return f"{opening}\n{thought}\n{closing}" + (f"\n\n{content}" if content else "")
 
 
 def _text(text: str) -> Json:

@@ -78,9 +78,11 @@ class Profile(Struct, frozen=True, kw_only=True):
     structured: Literal["json_schema", "json_object", "none"] = "json_schema"
     web_search: Literal["", "native"] = ""
     # minimax
-    tool_results: Literal["tool", "user_text"] = "tool"
-    thinking_style: Literal["blocks", "verbatim"] = "blocks"
+    tool_results: Literal["tool", "user_text"] = "tool"  # `user_text`: for templates that know no `tool` role
+    thinking_style: Literal["blocks", "verbatim"] = "blocks"  # `verbatim`: stays in the text, between its tags
     markup: Literal["", "m2", "m3"] = ""
+    opens_think: bool = False  # the prompt ends with the opening tag, so answers begin inside their reasoning
+    think_tags: tuple[str, str] | None = None  # reasoning is replayed in the content between these, not in its field
 
 
 PROFILES: dict[str, Profile] = {
@@ -140,6 +142,21 @@ PROFILES: dict[str, Profile] = {
             documents="native",
             web_search="native",
         ),
+        Profile(  # before `minimax`, whose family holds its models too
+            provider="minimax-m3",
+            dialect="minimax",
+            title="MiniMax M3 (vLLM, SGLang)",
+            shares="minimax",
+            families=("minimax-m3*",),
+            reasoning_field="reasoning_content",
+            replay_reasoning="always",
+            top_k=True,
+            stop_limit=0,
+            strict_tools=False,
+            structured="none",
+            markup="m3",
+            think_tags=("<mm:think>", "</mm:think>"),
+        ),
         Profile(
             provider="minimax",
             dialect="minimax",
@@ -147,9 +164,14 @@ PROFILES: dict[str, Profile] = {
             families=("minimax-*",),
             reasoning_field="reasoning_content",
             replay_reasoning="always",
+            top_k=True,
+            stop_limit=0,
+            strict_tools=False,
             images=False,
             structured="none",
             markup="m2",
+            opens_think=True,
+            think_tags=("<think>", "</think>"),
         ),
         Profile(
             provider="xai",

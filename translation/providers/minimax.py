@@ -1,0 +1,215 @@
+"""MiniMax through TabbyAPI, vLLM or SGLang: chat completions on the wire, the model's own markup inside.
+
+Requests are the chat dialect's, with switches in the profile for what the model's template wants. Answers are its
+chunks, and the text in them is read once more: servers that do not parse it leave thinking and calls there.
+"""
+
+from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from translation.adapter import Adapter, Decoder, Target, UpstreamRequest
+from translation.coercion import ArgumentSchema
+from translation.errors import BridgeError
+from translation.events import (
+    Event,
+    Finished,
+    TextDelta,
+    ThinkingDelta,
+    ToolArguments,
+    ToolDropped,
+    ToolEnded,
+    ToolStarted,
+)
+from translation.invocations import Invocation
+from translation.markup import Found, Markup
+from translation.markup_tags import M2, M3
+from translation.typed_tools import definition, kind
+from translation.values import Request
+
+UNCLOSED = "the answer had no end of its thinking and nothing after it: its text was repeated as the answer"
+CLOSING = ("</think>", "</mm:think>")
+CUT = "a tool call that the token limit cut off was left out"
+
+Channel = Literal["", "content", "reasoning", "call"]  # where text comes in; "" before any
+
+
+class MiniMax:
+    """`chat` is the chat dialect's adapter: dialects do not know each other, the registry introduces them."""
+
+    def __init__(self, chat: Adapter) -> None:
+        self._chat = chat
+
+    def build(self, request: Request, target: Target) -> UpstreamRequest:
+        return self._chat.build(request, target)
+
+    def decoder(self, request: Request, target: Target, sent: UpstreamRequest, content_type: str) -> Decoder:
+        return MiniMaxDecoder(self._chat.decoder(request, target, sent, content_type), request, target, sent)
+
+    def failure(self, target: Target, status: int, headers: dict[str, str], body: bytes) -> BridgeError:
+        return self._chat.failure(target, status, headers, body)
+
+
+class _Tools:
+    """The tools that the model was offered, by the names that it knows."""
+
+    def __init__(self, request: Request, sent: UpstreamRequest) -> None:
+        aliases = {name: alias for alias, name in sent.names}
+        self._offered = {aliases.get(tool.name, tool.name): tool for tool in request.tools if kind(tool) != "server"}
+        self._schemas: dict[str, ArgumentSchema] = {}
+        self.names = frozenset(self._offered)
+
+    def client(self, name: str) -> str:
+        return self._offered[name].name
+
+    def schema(self, name: str) -> ArgumentSchema:
+        """A tool that was not offered takes anything."""
+        if name not in self._schemas:
+            tool = self._offered.get(name)
+            self._schemas[name] = ArgumentSchema(definition(tool).schema if tool else b"")
+        return self._schemas[name]
+
+
+class MiniMaxDecoder:
+    """The chat decoder's events, with what the text in them says."""
+
+    def __init__(self, chat: Decoder, request: Request, target: Target, sent: UpstreamRequest) -> None:
+        self._chat = chat
+        self._tools = _Tools(request, sent)
+        self._profile = target.profile
+        self._grammar = M3 if target.profile.markup == "m3" else M2
+        self._verbatim = target.profile.thinking_style == "verbatim"
+        self._whole: bool | None = None  # the answer is one JSON object; None until its first byte came
+        self._channel: Channel = ""
+        self._blank = ""  # white space before any content: reasoning may still come in a field of its own
+        self._markup: Markup | None = None  # reads the channel
+        self._guessed = False  # the content was taken for thinking, since the prompt opens it
+        self._calls = 0
+        self._numbers: dict[int, tuple[int, str]] = {}  # the chat decoder's number of a call -> ours, and its name
+        self._thoughts: list[str] = []
+        self._visible = False  # text or a call went out
+        self._notes: list[str] = []
+        self._stated = False  # the state went out with a call
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        if self._whole is None and chunk.strip():
+            self._whole = chunk.lstrip()[:1] in (b"{", b"[")
+        return self._read(self._chat.feed(chunk))
+
+    def close(self) -> list[Event]:
+        return self._read(self._chat.close())
+
+    def _read(self, events: list[Event]) -> list[Event]:
+        out: list[Event] = []
+        for event in events:
+            if type(event) is TextDelta:
+                self._content(event.text, out)
+            elif type(event) is ThinkingDelta:
+                self._text("reasoning", event.text, out)
+            else:
+                self._other(event, out)
+        return out
+
+    def _other(self, event: Event, out: list[Event]) -> None:
+        match event:
+            case ToolStarted():
+                self._before_call(out)
+                self._numbers[event.call] = self._calls, event.upstream_name
+                out.append(replace(event, call=self._calls))
+                self._calls += 1
+            case ToolArguments():
+                pass  # their types may change, so they go out whole
+            case ToolEnded():
+                number, name = self._numbers[event.call]
+                arguments = self._tools.schema(name).retyped(event.arguments)
+                out.append(ToolEnded(number, arguments, self._state_once()))
+            case ToolDropped():
+                out.append(ToolDropped(self._numbers[event.call][0]))
+            case Finished():
+                self._finish(event, out)
+            case _:
+                out.append(event)
+
+    # ------------------------------------------------------------ text
+
+    def _content(self, text: str, out: list[Event]) -> None:
+        if self._channel != "content":
+            text, self._blank = self._blank + text, ""
+            if text.isspace():
+                self._blank = text
+                return
+        self._text("content", text, out)
+
+    def _text(self, channel: Channel, text: str, out: list[Event]) -> None:
+        if self._channel != channel or self._markup is None:
+            thinking = channel == "reasoning" or self._begins_inside(text)
+            self._leave(out, before_text=channel == "content")
+            self._channel = channel
+            self._markup = Markup(self._grammar, self._tools.names, thinking=thinking, verbatim=self._verbatim)
+        self._found(self._markup.feed(text), out)
+
+    def _begins_inside(self, text: str) -> bool:
+        """Whether content is thinking at first. A whole answer tells: without an end of it there is none."""
+        if self._channel or not self._profile.opens_think:
+            return False
+        self._guessed = not self._whole or any(tag in text for tag in CLOSING)
+        return self._guessed
+
+    def _leave(self, out: list[Event], *, cut: bool = False, before_text: bool = False) -> None:
+        """Nothing more comes in this channel for now."""
+        if self._markup is None:
+            return
+        self._found(self._markup.close(cut=cut), out)
+        if self._markup.dropped:
+            self._notes.append(CUT)
+        if self._verbatim and self._channel == "reasoning":
+            out.append(TextDelta("\n</think>\n\n" if before_text else "\n</think>"))
+
+    def _found(self, found: list[Found], out: list[Event]) -> None:
+        for item in found:
+            if type(item) is ThinkingDelta:
+                self._thoughts.append(item.text)
+                out.append(item)
+            elif type(item) is TextDelta:
+                self._visible = True
+                out.append(item)
+            elif type(item) is Invocation:
+                self._invoke(item, out)
+
+    # ------------------------------------------------------------ calls and the end
+
+    def _invoke(self, call: Invocation, out: list[Event]) -> None:
+        self._visible = True
+        schema = self._tools.schema(call.name)
+        out.append(ToolStarted(self._calls, self._tools.client(call.name), upstream_name=call.name))
+        out.append(ToolEnded(self._calls, schema.typed(call.parameters), self._state_once()))
+        self._calls += 1
+
+    def _before_call(self, out: list[Event]) -> None:
+        """A call that the server parsed: thinking is over, white space before it is layout."""
+        self._visible = True
+        if self._channel == "reasoning":
+            self._leave(out)
+            self._channel, self._markup = "call", None
+        elif self._markup is not None:
+            self._markup.interrupt()
+
+    def _finish(self, finished: Finished, out: list[Event]) -> None:
+        self._leave(out, cut=finished.reason == "length")
+        unclosed = self._guessed and self._markup is not None and not self._markup.thought
+        if unclosed and not self._visible and finished.reason != "length":
+            out.append(TextDelta("".join(self._thoughts)))
+            self._thoughts = []
+            self._notes.append(UNCLOSED)
+        out.append(replace(finished, state=self._state(), notes=(*finished.notes, *self._notes)))
+
+    def _state(self) -> bytes:
+        """As the chat dialect keeps it, which gives it back; in the verbatim style the client's text holds it."""
+        if self._profile.replay_reasoning == "never" or not self._thoughts:
+            return b""
+        return msgspec.json.encode({"reasoning_content": "".join(self._thoughts)})
+
+    def _state_once(self) -> bytes:
+        stated, self._stated = self._stated, True
+        return b"" if stated else self._state()
