@@ -18,12 +18,19 @@ CALL_STARTS = ("<minimax", "<invoke", "]<]mini")  # of a tag that the token limi
 class Markup:
     """`thinking`: the answer begins inside its reasoning, for the prompt holds the opening tag.
 
+    `thought`: it came apart from this text, so that its tags are text here.
     `verbatim` leaves the thinking in the text between its tags, and adds the opening tag where it is missing.
     Newlines around thinking and white space around calls are layout, and go with the tags.
     """
 
     def __init__(
-        self, grammar: Grammar, tools: frozenset[str], *, thinking: bool = False, verbatim: bool = False
+        self,
+        grammar: Grammar,
+        tools: frozenset[str],
+        *,
+        thinking: bool = False,
+        thought: bool = False,
+        verbatim: bool = False,
     ) -> None:
         self._grammar = grammar
         self._scanner = Scanner(grammar)
@@ -39,7 +46,7 @@ class Markup:
         self._body: Body | None = None
         self._strict = False
         self._out: list[Found] = []
-        self.thought = False  # the thinking's closing tag was seen
+        self.thought = thought  # the thinking is over
         self.dropped = False  # the token limit cut a call off
 
     def feed(self, text: str) -> list[Found]:
@@ -143,11 +150,11 @@ class Markup:
         self._show_wrapper()
         if self._verbatim or (self.thought and not self._thinking):
             self._say(tag.raw)
-        elif not self._fresh and self._thinking:
-            self._emit("".join(self._space).rstrip("\n"))
-        if self._thinking or not self.thought:
-            self._thinking, self.thought = False, True
-            self._space, self._fresh, self._called = [], not self._verbatim, False
+        elif self._thinking:
+            if not self._fresh:
+                self._emit("".join(self._space).rstrip("\n"))
+            self._space, self._fresh, self._called = [], True, False
+        self._thinking, self.thought = False, True
 
     def _say(self, text: str) -> None:
         visible = text.rstrip()

@@ -202,7 +202,7 @@ M2_CASES: dict[str, tuple[str, list[Found]]] = {
         "<think>a</think>\n<think>b</think>c</think>",
         [ThinkingDelta("ab"), TextDelta("c</think>")],
     ),
-    "the end of a thinking that never began": ("a</think>b", [TextDelta("ab")]),
+    "the end of a thinking that never began": ("a </think>b </think>", [TextDelta("a b </think>")]),
     "thinking after a call": (
         invoke("Bash", a="1") + "\n<think>b</think>c",
         [call("Bash", a="1"), ThinkingDelta("b"), TextDelta("c")],
@@ -344,6 +344,21 @@ def test_the_end_of_the_thinking_is_told() -> None:
     assert not markup.thought
     markup.feed("</think>")
     assert markup.thought
+
+
+def test_tags_are_text_when_the_thinking_came_apart() -> None:
+    assert Markup(M2, TOOLS, thought=True).feed("a </think> b") == [
+        TextDelta("a"),
+        TextDelta(" </think>"),
+        TextDelta(" b"),
+    ]
+
+
+def test_white_space_around_a_call_that_came_apart_goes() -> None:
+    markup = Markup(M2, TOOLS)
+    assert markup.feed("a \n") == [TextDelta("a")]
+    markup.interrupt()
+    assert markup.feed("\n") + markup.close() == []
 
 
 def test_text_goes_out_as_it_comes() -> None:

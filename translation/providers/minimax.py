@@ -9,9 +9,8 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from translation.adapter import Adapter, Decoder, Target, UpstreamRequest
+from translation.adapter import Decoder, Target, UpstreamRequest
 from translation.coercion import ArgumentSchema
-from translation.errors import BridgeError
 from translation.events import (
     Event,
     Finished,
@@ -25,6 +24,7 @@ from translation.events import (
 from translation.invocations import Invocation
 from translation.markup import Found, Markup
 from translation.markup_tags import M2, M3
+from translation.providers.openai_chat import OpenAIChat
 from translation.typed_tools import definition, kind
 from translation.values import Request
 
@@ -35,20 +35,11 @@ CUT = "a tool call that the token limit cut off was left out"
 Channel = Literal["", "content", "reasoning", "call"]  # where text comes in; "" before any
 
 
-class MiniMax:
-    """`chat` is the chat dialect's adapter: dialects do not know each other, the registry introduces them."""
-
-    def __init__(self, chat: Adapter) -> None:
-        self._chat = chat
-
-    def build(self, request: Request, target: Target) -> UpstreamRequest:
-        return self._chat.build(request, target)
+class MiniMax(OpenAIChat):
+    """The chat dialect, its answers read once more."""
 
     def decoder(self, request: Request, target: Target, sent: UpstreamRequest, content_type: str) -> Decoder:
-        return MiniMaxDecoder(self._chat.decoder(request, target, sent, content_type), request, target, sent)
-
-    def failure(self, target: Target, status: int, headers: dict[str, str], body: bytes) -> BridgeError:
-        return self._chat.failure(target, status, headers, body)
+        return MiniMaxDecoder(super().decoder(request, target, sent, content_type), request, target, sent)
 
 
 class _Tools:
@@ -145,8 +136,14 @@ class MiniMaxDecoder:
         if self._channel != channel or self._markup is None:
             thinking = channel == "reasoning" or self._begins_inside(text)
             self._leave(out, before_text=channel == "content")
+            self._markup = Markup(
+                self._grammar,
+                self._tools.names,
+                thinking=thinking,
+                thought=self._channel != "" and not thinking,
+                verbatim=self._verbatim,
+            )
             self._channel = channel
-            self._markup = Markup(self._grammar, self._tools.names, thinking=thinking, verbatim=self._verbatim)
         self._found(self._markup.feed(text), out)
 
     def _begins_inside(self, text: str) -> bool:
@@ -168,13 +165,13 @@ class MiniMaxDecoder:
 
     def _found(self, found: list[Found], out: list[Event]) -> None:
         for item in found:
-            if type(item) is ThinkingDelta:
+            if isinstance(item, ThinkingDelta):
                 self._thoughts.append(item.text)
                 out.append(item)
-            elif type(item) is TextDelta:
+            elif isinstance(item, TextDelta):
                 self._visible = True
                 out.append(item)
-            elif type(item) is Invocation:
+            else:
                 self._invoke(item, out)
 
     # ------------------------------------------------------------ calls and the end
@@ -189,11 +186,11 @@ class MiniMaxDecoder:
     def _before_call(self, out: list[Event]) -> None:
         """A call that the server parsed: thinking is over, white space before it is layout."""
         self._visible = True
-        if self._channel == "reasoning":
+        if self._channel == "content" and self._markup is not None:
+            self._markup.interrupt()
+        else:
             self._leave(out)
             self._channel, self._markup = "call", None
-        elif self._markup is not None:
-            self._markup.interrupt()
 
     def _finish(self, finished: Finished, out: list[Event]) -> None:
         self._leave(out, cut=finished.reason == "length")
