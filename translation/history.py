@@ -9,13 +9,12 @@ came before it, and an answer's also on the turn after it: a history that only g
 """
 
 from collections.abc import Iterator
-from itertools import groupby
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from translation import plain
 from translation.deferred import available, spoken
+from translation.legal import exchanged, is_acceptable
 from translation.providers.profiles import Profile
 from translation.results import Call, answered, demoted, is_blank
 from translation.values import (
@@ -30,7 +29,6 @@ from translation.values import (
     SearchResult,
     Text,
     Thinking,
-    ToolReference,
     ToolResult,
     ToolUse,
 )
@@ -43,23 +41,18 @@ def repair(request: Request, profile: Profile) -> tuple[Request, tuple[Note, ...
     """The request in legal form and what had to be done for it; the same object when that was nothing."""
     notes: list[Note] = []
     native = profile.dialect == "anthropic"
-    positions = tuple(Position(index, message) for index, message in enumerate(request.messages))
+    given = list(request.messages)
     if not profile.mid_system:
-        positions = tuple(_reminder(position, notes) for position in positions)
-    messages = tuple(_Repair(notes, native=native).run(positions))
+        for index, message in enumerate(given):
+            if message.role == "system":
+                given[index] = _reminder(message, index, notes)
+    messages = tuple(_Repair(notes, native=native).run(given))
     tools = request.tools if native else available(request, notes)
     if tools is not request.tools:
         request = replace(request, tools=tools, raw_tools=b"")
     if len(messages) == len(request.messages) and all(map(_is, messages, request.messages)):
         return request, tuple(notes)
     return replace(request, messages=messages), tuple(notes)
-
-
-class Position(Struct, frozen=True):
-    """A message and its index in the request."""
-
-    index: int
-    message: Message
 
 
 class _Repair:
@@ -72,57 +65,71 @@ class _Repair:
         self._open: tuple[Call, ...] = ()
         self._held: list[Message] = []  # system messages that stood between a call and its result
 
-    def run(self, positions: tuple[Position, ...]) -> Iterator[Message]:
+    def run(self, messages: list[Message]) -> Iterator[Message]:
         spoke = False  # whether anything but system messages has come
-        runs = [(role, tuple(group)) for role, group in groupby(positions, key=lambda each: each.message.role)]
-        for number, (role, group) in enumerate(runs):
-            if role == "system":
-                yield from self._system(group)
+        start = 0
+        while start < len(messages):
+            if spoke and self._is_legal(messages, start):
+                yield from messages[start : start + 2]
+                start += 2
                 continue
-            if role == "user":
-                yield from self._user(group)
+            role, end = messages[start].role, _end(messages, start)
+            group = messages[start:end]
+            if role == "system":
+                yield from self._system(start, group)
+            elif role == "user":
+                yield from self._user(start, group)
             else:
-                yield from self._interrupted(group[0].index)
+                yield from self._interrupted(start)
                 if not spoke:
-                    self._note("opener", group[0].index, "an answer came first: a user message was put before it")
+                    self._note("opener", start, "an answer came first: a user message was put before it")
                     yield OPENER
-                yield from self._assistant(group, last=number == len(runs) - 1)
-            spoke = True
-        yield from self._interrupted(len(positions))
+                yield from self._assistant(start, group, last=end == len(messages))
+            spoke = spoke or role != "system"
+            start = end
+        yield from self._interrupted(len(messages))
         if not spoke:
             self._note("opener", 0, "nobody spoke: a user message was added")
             yield OPENER
 
-    def _system(self, group: tuple[Position, ...]) -> Iterator[Message]:
-        messages = [message for position in group for message in self._heard(position)]
+    def _is_legal(self, messages: list[Message], start: int) -> bool:
+        """Whether an answer and the one user message after it can stay as they are."""
+        roles = [message.role for message in messages[start : start + 3]]
+        if self._open or roles[:2] != ["assistant", "user"] or roles[2:] == ["user"]:
+            return False
+        ids = exchanged(messages[start], messages[start + 1])
+        if ids is None or len(set(ids)) < len(ids) or not self._used.isdisjoint(ids):
+            return False
+        self._used.update(ids)
+        return True
+
+    def _system(self, start: int, group: list[Message]) -> Iterator[Message]:
+        messages = [heard for index, message in enumerate(group, start) for heard in self._heard(index, message)]
         if self._open and messages:
             self._held += messages
-            self._note("system-moved", group[0].index, "a system message stood between a call and its result")
+            self._note("system-moved", start, "a system message stood between a call and its result")
         else:
             yield from messages
 
-    def _heard(self, position: Position) -> Iterator[Message]:
+    def _heard(self, index: int, message: Message) -> Iterator[Message]:
         """A system message without empty texts; none when nothing else is in it."""
-        message = position.message
         blocks = tuple(block for block in message.blocks if type(block) is not Text or not is_blank(block))
         if blocks and len(blocks) == len(message.blocks):
             yield message
             return
-        self._note("empty-dropped", position.index, "an empty text of a system message was left out")
+        self._note("empty-dropped", index, "an empty text of a system message was left out")
         if blocks:
             yield replace(message, blocks=blocks, raw=b"")
 
-    def _user(self, group: tuple[Position, ...]) -> Iterator[Message]:
-        messages = tuple(position.message for position in group)
-        if self._native and _acceptable(messages, self._open):
-            yield from messages
+    def _user(self, start: int, group: list[Message]) -> Iterator[Message]:
+        if self._native and is_acceptable(group, self._open):
+            yield from group
         else:
-            yield self._rewritten(group, messages)
+            yield self._rewritten(start, group)
         self._open = ()
         yield from self._release()
 
-    def _rewritten(self, group: tuple[Position, ...], messages: tuple[Message, ...]) -> Message:
-        index = group[0].index
+    def _rewritten(self, index: int, messages: list[Message]) -> Message:
         blocks = tuple(block for message in messages for block in message.blocks)
         legal = answered(blocks, self._open, index, self._notes)
         legal = tuple(self._spoken(block, index) for block in legal)
@@ -145,46 +152,45 @@ class _Repair:
         held, self._held = self._held, []
         yield from held
 
-    def _assistant(self, group: tuple[Position, ...], *, last: bool) -> Iterator[Message]:
+    def _assistant(self, start: int, group: list[Message], *, last: bool) -> Iterator[Message]:
         calls: list[Call] = []
-        messages = [self._cleaned(position, calls) for position in group]
+        messages = [self._cleaned(index, message, calls) for index, message in enumerate(group, start)]
         messages = [message for message in messages if message.blocks]
         self._open = tuple(calls)
         if not any(_is_visible(block) for message in messages for block in message.blocks):
             if last:
-                self._note("empty-dropped", group[0].index, "the last answer was empty")
+                self._note("empty-dropped", start, "the last answer was empty")
                 return
-            self._note("placeholder", group[0].index, "the answer was empty")
-            messages.append(Message("assistant", (NO_CONTENT,), origin=group[-1].message.origin))
-            yield joined(messages, self._notes, group[0].index)
+            self._note("placeholder", start, "the answer was empty")
+            messages.append(Message("assistant", (NO_CONTENT,), origin=group[-1].origin))
+            yield joined(messages, self._notes, start)
         elif self._native or len(messages) == 1:
             yield from messages
         else:
-            self._note("merged", group[0].index, f"{len(messages)} answers in a row became one")
-            yield joined(messages, self._notes, group[0].index)
+            self._note("merged", start, f"{len(messages)} answers in a row became one")
+            yield joined(messages, self._notes, start)
 
-    def _cleaned(self, position: Position, calls: list[Call]) -> Message:
-        message = position.message
+    def _cleaned(self, index: int, message: Message, calls: list[Call]) -> Message:
         blocks: list[Block] = []
         repeated = False
         for block in message.blocks:
             if type(block) is ToolUse:
-                call = self._unique(block, position.index)
+                call = self._unique(block, index)
                 calls.append(Call(block.id, call.id))
                 blocks.append(call)
                 repeated = repeated or call is not block
             elif type(block) is ToolResult:
-                self._note("result-in-answer", position.index, f"the result of {block.tool_use_id} became text")
+                self._note("result-in-answer", index, f"the result of {block.tool_use_id} became text")
                 blocks += map(_worded, demoted(block))
             elif type(block) is Text and is_blank(block):
-                self._note("empty-dropped", position.index, "an empty text was left out")
+                self._note("empty-dropped", index, "an empty text was left out")
             elif isinstance(block, Image | Document | SearchResult):
-                self._note("file-in-answer", position.index, f"a {type(block).__name__} in an answer became text")
+                self._note("file-in-answer", index, f"a {type(block).__name__} in an answer became text")
                 blocks.append(_worded(block))
             else:
-                blocks.append(self._spoken(block, position.index))
+                blocks.append(self._spoken(block, index))
         if not message.blocks:
-            self._note("empty-dropped", position.index, "the answer was empty")
+            self._note("empty-dropped", index, "the answer was empty")
         legal = tuple(blocks)
         if _unchanged(legal, message.blocks):
             return message
@@ -243,40 +249,24 @@ def _worded(block: Block) -> Block:
     return Text(plain.join((block,)) or "[left out: an answer cannot hold it]")
 
 
-def _reminder(position: Position, notes: list[Note]) -> Position:
-    if position.message.role != "system":
-        return position
-    index = position.index
+def _reminder(message: Message, index: int, notes: list[Note]) -> Message:
     notes.append(
         Note("repair", "system-in-place", f"messages.{index}: a system message became a reminder", message=index)
     )
     blocks = tuple(
         Text(f"<system-reminder>\n{block.text}\n</system-reminder>") if type(block) is Text else block
-        for block in position.message.blocks
+        for block in message.blocks
         if type(block) is not Text or not is_blank(block)
     )
-    return Position(index, Message("user", blocks))
+    return Message("user", blocks)
 
 
-def _acceptable(messages: tuple[Message, ...], calls: tuple[Call, ...]) -> bool:
-    """Whether the API itself takes these user messages after these calls, as they are."""
-    blocks = [block for message in messages for block in message.blocks]
-    results = [block for block in blocks if type(block) is ToolResult]
-    return (
-        all(message.blocks for message in messages)
-        and not any(_is_wrong(block) or type(block) is ToolReference for block in blocks)
-        and all(type(block) is ToolResult for block in blocks[: len(results)])
-        and all(call.id == call.sent for call in calls)
-        and sorted(result.tool_use_id for result in results) == sorted(call.sent for call in calls)
-    )
-
-
-def _is_wrong(block: Block) -> bool:
-    if isinstance(block, ToolUse | Thinking | RedactedThinking):
-        return True
-    if type(block) is ToolResult:
-        return any(_is_wrong(inner) for inner in block.blocks)
-    return type(block) is Text and is_blank(block)
+def _end(messages: list[Message], start: int) -> int:
+    """Where the run of messages of one role that begins at `start` ends."""
+    end = start + 1
+    while end < len(messages) and messages[end].role == messages[start].role:
+        end += 1
+    return end
 
 
 def _is_visible(block: Block) -> bool:
