@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from translation.adapter import Forgetful, Target, UpstreamRequest
+from translation.adapters import adapter, relays
 from translation.client.parse import parse
 from translation.errors import (
     BridgeError,
@@ -68,6 +69,11 @@ def fields(sent: UpstreamRequest) -> dict[str, bytes]:
 
 def rules(sent: UpstreamRequest) -> list[str]:
     return [note.rule for note in sent.notes]
+
+
+def test_anthropic_alone_is_relayed() -> None:
+    assert isinstance(adapter(PROFILE), Anthropic)
+    assert [name for name, profile in PROFILES.items() if relays(profile)] == ["anthropic"]
 
 
 # ---------------------------------------------------------------- byte for byte
@@ -293,9 +299,9 @@ def test_an_id_with_refused_characters_has_one_alias() -> None:
 
 
 def test_the_retry_leaves_all_thinking_out_and_everything_else_as_it_was() -> None:
-    adapter = Anthropic()
+    claude = Anthropic()
     sent = build(read())
-    again = adapter.without_state(sent)
+    again = claude.without_state(sent)
     before, after = fields(sent), fields(again)
     assert b'"thinking"' not in after["messages"]
     assert after["thinking"] == b'{"type":"disabled"}'
@@ -303,8 +309,8 @@ def test_the_retry_leaves_all_thinking_out_and_everything_else_as_it_was() -> No
         name: before[name] for name in ("system", "tools", "future")
     }
     assert rules(again) == ["opaque-state-dropped"]
-    assert adapter.without_state(again) is again
-    assert isinstance(adapter, Forgetful)
+    assert claude.without_state(again) is again
+    assert isinstance(claude, Forgetful)
 
 
 def test_the_retry_keeps_adaptive_thinking_and_fills_what_would_be_empty() -> None:
