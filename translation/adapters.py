@@ -3,6 +3,7 @@
 from translation.adapter import Adapter
 from translation.providers.anthropic import Anthropic
 from translation.providers.gemini import Gemini
+from translation.providers.minimax import MiniMax
 from translation.providers.openai_chat import OpenAIChat
 from translation.providers.openai_responses import OpenAIResponses
 from translation.providers.profiles import Profile
@@ -12,6 +13,7 @@ ADAPTERS: dict[str, Adapter] = {
     "openai_responses": OpenAIResponses(),
     "gemini": Gemini(),
     "anthropic": Anthropic(),
+    "minimax": MiniMax(),
 }
 
 
