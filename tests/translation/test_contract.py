@@ -5,9 +5,7 @@ import pytest
 from tests.translation.adapters import trials
 from tests.translation.contract import Secret, check_hidden_from_others, check_known_with_the_calls, check_sent_back
 from translation.adapter import Target
-from translation.providers.gemini import Gemini
-from translation.providers.openai_chat import OpenAIChat
-from translation.providers.openai_responses import OpenAIResponses
+from translation.adapters import adapter
 from translation.providers.profiles import PROFILES
 
 
@@ -17,7 +15,7 @@ def target(provider: str, model: str) -> Target:
 
 SECRETS = [
     Secret(
-        OpenAIChat(),
+        adapter(PROFILES["deepseek"]),
         target("deepseek", "deepseek-v4-flash"),
         "deepseek/reasoning_then_parallel_calls",
         (
@@ -29,7 +27,7 @@ SECRETS = [
         (b"The user wants two things.", b"call_00_Wk5"),
     ),
     Secret(
-        Gemini(),
+        adapter(PROFILES["gemini"]),
         target("gemini", "gemini-3-pro-preview"),
         "gemini/parallel_calls",
         (
@@ -40,7 +38,7 @@ SECRETS = [
         (b"EuIBCt8BAXLI2nwQp3+/abc==", b"CiQBcsjafB/late+sig=="),
     ),
     Secret(
-        OpenAIResponses(),
+        adapter(PROFILES["openai-responses"]),
         target("openai-responses", "gpt-5.5"),
         "openai-responses/reasoning_then_call",
         (
