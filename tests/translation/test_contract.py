@@ -50,6 +50,13 @@ SECRETS = [
         ),
         (rb"gAAAAABo-\\/+first==", b"rs_1", b"call_Ab1"),
     ),
+    Secret(
+        adapter(PROFILES["minimax"]),
+        target("minimax", "MiniMax-M2"),
+        "minimax/call_inside_thinking",
+        (rb'{"role":"assistant","content":"<think>\nI search.\n</think>","tool_calls":[{"id":"toolu_',),
+        (b"I search.",),
+    ),
 ]
 OTHERS = [(trial.adapter, trial.target) for trial in trials()]
 
