@@ -35,7 +35,7 @@ Json = dict[str, Any]  # chat JSON, built here and encoded in openai_chat
 
 NOTHING = msgspec.Raw(b"")
 NO_OUTPUT = "(no output)"
-NO_CONTENT = "(no content)"  # an assistant turn of which nothing may be sent: roles still alternate
+NO_CONTENT = "(no content)"  # a turn of which nothing may be sent: roles still alternate
 
 
 class State(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -173,7 +173,7 @@ class History:
         parts += lifted
         if all(part["type"] == "text" for part in parts):
             text = "\n".join(part["text"] for part in parts)
-            return [*out, {"role": "user", "content": text}] if text or not out else out
+            return [*out, {"role": "user", "content": text or NO_CONTENT}] if text or not out else out
         return [*out, {"role": "user", "content": parts}]
 
     def _result(self, result: ToolResult, lifted: list[Json]) -> Json:

@@ -1,0 +1,536 @@
+"""Requests to the chat family."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from tests.translation.chat_rules import faults
+from translation.adapter import Target, UpstreamRequest
+from translation.errors import InvalidRequest
+from translation.providers.openai_chat import OpenAIChat
+from translation.providers.profiles import PROFILES
+from translation.values import (
+    Block,
+    Document,
+    Image,
+    Link,
+    Message,
+    Origin,
+    Other,
+    RedactedThinking,
+    Request,
+    SearchResult,
+    ServerToolUse,
+    Text,
+    Thinking,
+    ThinkingConfig,
+    Tool,
+    ToolChoice,
+    ToolReference,
+    ToolResult,
+    ToolUse,
+)
+
+FAMILY = tuple(name for name, profile in PROFILES.items() if profile.dialect == "openai_chat")
+READ = Tool("Read", "Reads a file.", b'{"type":"object","properties":{"path":{"type":"string","title":"T"}}}')
+WEATHER = Tool("get_weather", "", b'{"type":"object","properties":{}}')
+SEARCH = Tool("web_search", type="web_search_20250305")
+PNG = Image("base64", "iVBORw0=", "image/png")
+
+
+def user(*blocks: Block) -> Message:
+    return Message("user", blocks)
+
+
+def assistant(*blocks: Block, origin: Origin | None = None) -> Message:
+    return Message("assistant", blocks, origin=origin)
+
+
+def asking(*messages: Message, **more: Any) -> Request:
+    return Request(model="claude", max_tokens=100, messages=messages or (user(Text("hi")),), **more)
+
+
+def sent(request: Request, provider: str = "openai", model: str = "gpt-4.1", **profile: Any) -> UpstreamRequest:
+    return OpenAIChat().build(request, Target(provider, model, replace(PROFILES[provider], **profile)))
+
+
+def body(request: Request, provider: str = "openai", model: str = "gpt-4.1", **profile: Any) -> dict[str, Any]:
+    value: dict[str, Any] = msgspec.json.decode(sent(request, provider, model, **profile).body)
+    return value
+
+
+def rules(request: Request, provider: str = "openai", model: str = "gpt-4.1", **profile: Any) -> list[str]:
+    return [note.rule for note in sent(request, provider, model, **profile).notes]
+
+
+CHAIN = (
+    user(Text("Compare a and b.")),
+    assistant(Text("I read both."), ToolUse("toolu_1", "Read", b'{"path":"a"}'), ToolUse("toolu_2", "Read", b'{"path":"b"}')),
+    user(ToolResult("toolu_1", (Text("A"),)), ToolResult("toolu_2", (Text("no such file"),), is_error=True), Text("Go on.")),
+    assistant(ToolUse("toolu_3", "get_weather", b"")),
+    user(ToolResult("toolu_3", ())),
+)  # fmt: skip
+
+
+# ---------------------------------------------------------------- messages
+
+
+def test_a_tool_chain_is_told_in_chat_messages() -> None:
+    messages = body(asking(*CHAIN, system=(Text("Be brief."), Text("Be kind.")), tools=(READ, WEATHER)))["messages"]
+    call = {"id": "toolu_1", "type": "function", "function": {"name": "Read", "arguments": '{"path":"a"}'}}
+    assert messages[0] == {"role": "system", "content": "Be brief.\n\nBe kind."}
+    assert messages[1] == {"role": "user", "content": "Compare a and b."}
+    assert (messages[2]["role"], messages[2]["content"], messages[2]["tool_calls"][0]) == (
+        "assistant",
+        "I read both.",
+        call,
+    )
+    assert messages[3:6] == [
+        {"role": "tool", "tool_call_id": "toolu_1", "content": "A"},
+        {"role": "tool", "tool_call_id": "toolu_2", "content": "Error: no such file"},
+        {"role": "user", "content": "Go on."},
+    ]
+    assert messages[6]["content"] is None
+    assert messages[6]["tool_calls"][0]["function"]["arguments"] == "{}"
+    assert messages[7] == {"role": "tool", "tool_call_id": "toolu_3", "content": "(no output)"}
+
+
+@pytest.mark.parametrize("provider", FAMILY)
+def test_every_provider_of_the_family_accepts_the_chain(provider: str) -> None:
+    long = replace(READ, name="mcp__server.with.dots__" + "x" * 60)
+    request = asking(*CHAIN, tools=(READ, WEATHER, long), system=(Text("s"),), stream=True, user_id="u")
+    assert faults(sent(request, provider).body, PROFILES[provider]) == []
+
+
+@pytest.mark.parametrize("provider", FAMILY)
+def test_a_longer_history_only_appends_to_the_bytes(provider: str) -> None:
+    earlier, later = asking(*CHAIN[:3], tools=(READ,)), asking(*CHAIN, tools=(READ,))
+    assert sent(later, provider).body.startswith(sent(earlier, provider).body.removesuffix(b"]}"))
+
+
+def test_a_mixed_turn_is_results_then_one_user_message() -> None:
+    mixed = user(Text("t1"), ToolResult("a", (Text("A"),)), PNG, ToolResult("b", (Text("B"),)), Text("t2"))
+    messages = body(asking(assistant(ToolUse("a", "Read", b"{}"), ToolUse("b", "Read", b"{}")), mixed))["messages"]
+    assert [message["role"] for message in messages] == ["assistant", "tool", "tool", "user"]
+    assert [part["type"] for part in messages[3]["content"]] == ["text", "image_url", "text"]
+
+
+def test_an_image_in_a_result_is_lifted_behind_the_last_result_and_named() -> None:
+    results = user(ToolResult("a", (PNG,)), ToolResult("b", (Text("B"),)), Text("What is it?"))
+    messages = body(asking(assistant(ToolUse("a", "Read", b"{}"), ToolUse("b", "Read", b"{}")), results))["messages"]
+    assert messages[1]["content"] == "(see the file below)"
+    assert messages[3]["content"] == [
+        {"type": "text", "text": "What is it?"},
+        {"type": "text", "text": "[from the result of Read, call a]"},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0="}},
+    ]
+
+
+def test_a_result_of_an_unknown_call_is_still_labelled() -> None:
+    messages = body(asking(user(ToolResult("x", (PNG,)))))["messages"]
+    assert messages[1]["content"][0]["text"] == "[from the result of a tool, call x]"
+
+
+def test_images_go_as_data_or_by_address() -> None:
+    parts = body(asking(user(Text("Look."), Image("url", "https://x/y.png"))))["messages"][0]["content"]
+    assert parts[1] == {"type": "image_url", "image_url": {"url": "https://x/y.png"}}
+
+
+@pytest.mark.parametrize(
+    ("block", "provider", "words"),
+    [
+        (PNG, "deepseek", "takes no image"),
+        (Image("url", "https://x"), "moonshot", "takes no image by url"),
+        (Image("file", "file_1"), "openai", "takes no image by file"),
+        (Document("base64", "JVBERi0=", "application/pdf"), "mistral", "takes no document of type application/pdf"),
+        (Document("url", "https://x/y.pdf"), "openai", "takes no document of type unknown by url"),
+    ],
+)
+def test_what_the_model_cannot_take_is_refused_by_its_path(block: Block, provider: str, words: str) -> None:
+    with pytest.raises(InvalidRequest, match=rf"^messages\.1\.content\.1: .*{words}"):
+        sent(asking(assistant(Text("hi")), user(Text("Look."), block)), provider)
+
+
+def test_inside_a_result_it_is_replaced_by_a_line_and_noted() -> None:
+    request = asking(assistant(ToolUse("a", "Read", b"{}")), user(ToolResult("a", (PNG, Text("and text")))))
+    assert (
+        body(request, "deepseek")["messages"][1]["content"] == "[image left out: this model does not take it]\nand text"
+    )
+    assert "content-left-out" in rules(request, "deepseek")
+
+
+def test_documents_are_files_or_text() -> None:
+    pdf = Document("base64", "JVBERi0=", "application/pdf", title="plan.pdf")
+    text = Document("text", "words", "text/plain", title="notes")
+    parts = body(asking(user(pdf, text)))["messages"][0]["content"]
+    assert parts[0] == {
+        "type": "file",
+        "file": {"filename": "plan.pdf", "file_data": "data:application/pdf;base64,JVBERi0="},
+    }
+    assert parts[1] == {"type": "text", "text": "[document: notes]\nwords"}
+
+
+def test_search_results_references_and_unknown_blocks_become_words() -> None:
+    blocks = (
+        SearchResult("T", "https://s", (Text("found"),)),
+        ToolReference("Fetch"),
+        Other("container_upload", b'{"type":"container_upload","file_id":"f"}'),
+    )
+    request = asking(user(*blocks), assistant(ServerToolUse("s", "web_search", b"{}"), Text("ok")), user(Text("and?")))
+    messages = body(request)["messages"]
+    assert messages[0]["content"].splitlines()[0] == "[search result: T (https://s)]"
+    assert '[container_upload: {"file_id":"f"}]' in messages[0]["content"]
+    assert messages[1]["content"] == "[server_tool_use web_search: {}]\nok"
+    assert rules(request) == ["block-summarised"]
+
+
+def test_a_history_that_nobody_repaired_does_not_crash() -> None:
+    request = asking(
+        assistant(Thinking("hm", "sig"), RedactedThinking("x")),
+        user(ToolUse("a", "Read", b"{}"), ToolResult("gone", (Text("B"), Thinking("x")))),
+        Message("system", (Text("Mind the gap."),)),
+        user(),
+        assistant(Text("So")),
+    )
+    messages = body(request)["messages"]
+    assert messages[0] == {"role": "assistant", "content": "(no content)"}
+    assert messages[1] == {"role": "tool", "tool_call_id": "gone", "content": "B"}
+    assert messages[2] == {"role": "user", "content": "<system-reminder>\nMind the gap.\n</system-reminder>"}
+    assert messages[3] == {"role": "user", "content": "(no content)"}
+    assert messages[4] == {"role": "assistant", "content": "So"}
+
+
+def test_a_system_message_in_the_middle_stays_one_where_the_model_takes_it() -> None:
+    request = asking(user(Text("a")), Message("system", (Text("Now."),)))
+    assert body(request, mid_system=True)["messages"][1] == {"role": "system", "content": "Now."}
+
+
+def test_a_prefill_is_marked_where_that_is_known_and_noted_where_not() -> None:
+    request = asking(user(Text("a")), assistant(Text("The answer is")))
+    assert body(request, "mistral")["messages"][-1]["prefix"] is True
+    assert body(request, "moonshot")["messages"][-1]["partial"] is True
+    assert rules(request) == ["prefill"]
+
+
+# ---------------------------------------------------------------- reasoning
+
+
+def turn(origin: Origin | None, link: Origin | None = None, *thoughts: Block) -> Request:
+    stored = Link("toolu_1", "Read", "Read", "call_a", b"{}", link) if link else None
+    called = assistant(*thoughts, ToolUse("toolu_1", "Read", b"{}", stored), origin=origin)
+    return asking(user(Text("q")), called, user(ToolResult("toolu_1", (Text("A"),))), tools=(READ,))
+
+
+STATE = b'{"reasoning_content":"First, look."}'
+MINE = Origin("deepseek", "deepseek-v4-flash")
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        turn(replace(MINE, state=STATE)),
+        turn(None, replace(MINE, state=STATE)),
+        turn(MINE, None, Thinking("First, look.", "ours")),
+        turn(None, MINE, Thinking("First, look.", "ours")),
+        turn(replace(MINE, state=STATE), None, Thinking("", "redacted")),
+    ],
+)
+def test_reasoning_goes_back_to_the_upstream_that_made_it(request_: Request) -> None:
+    assert body(request_, "deepseek")["messages"][1]["reasoning_content"] == "First, look."
+    assert "reasoning-substituted" not in rules(request_, "deepseek")
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        turn(None, None, Thinking("Claude's own.", "EqQB")),
+        turn(Origin("anthropic", "claude", STATE), None, Thinking("Claude's own.", "EqQB")),
+    ],
+)
+def test_reasoning_of_another_is_never_sent_and_a_placeholder_is_noted(request_: Request) -> None:
+    assert body(request_, "deepseek")["messages"][1]["reasoning_content"] == " "
+    assert "reasoning-substituted" in rules(request_, "deepseek")
+    assert b"Claude" not in sent(request_, "deepseek").body
+    assert b"EqQB" not in sent(request_, "deepseek").body
+
+
+def test_a_placeholder_is_not_needed_when_thinking_is_off_or_nobody_asks_for_it() -> None:
+    lost = turn(None)
+    assert (
+        "reasoning_content" not in body(replace(lost, thinking=ThinkingConfig("disabled")), "deepseek")["messages"][1]
+    )
+    assert "reasoning_content" not in body(lost, "vllm")["messages"][1]
+    assert "reasoning_content" not in body(turn(Origin("openai", "m", STATE)), "openai")["messages"][1]
+
+
+def test_only_tool_turns_carry_reasoning_unless_the_profile_wants_all() -> None:
+    plain = asking(user(Text("q")), assistant(Text("a"), origin=replace(MINE, state=STATE)), user(Text("r")))
+    assert "reasoning_content" not in body(plain, "deepseek")["messages"][1]
+    assert body(plain, "deepseek", replay_reasoning="always")["messages"][1]["reasoning_content"] == "First, look."
+
+
+def test_openrouter_gets_its_details_back_as_they_were() -> None:
+    state = b'{"reasoning_content":"x","reasoning_details":[{"type":"reasoning.text","text":"x","signature":"EqQ="}]}'
+    message = body(turn(Origin("openrouter", "m", state)), "openrouter")["messages"][1]
+    assert message["reasoning_details"] == [{"type": "reasoning.text", "text": "x", "signature": "EqQ="}]
+    assert "reasoning" not in message
+
+
+# ---------------------------------------------------------------- tools
+
+
+def test_a_schema_is_passed_on_byte_for_byte() -> None:
+    odd = b'{ "type":"object", "properties" : {"title":{"type":"string","default":1e2}} , "$schema":"x"}'
+    assert odd in sent(asking(tools=(Tool("t", "", odd),))).body
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        (b"", {"type": "object", "properties": {}}),
+        (b"[]", {"type": "object", "properties": {}}),
+        (b'{"type":"object"}', {"type": "object", "properties": {}}),
+        (b'{"properties":{"a":{}}}', {"type": "object", "properties": {"a": {}}}),
+        (b'{"type":"custom","properties":{"a":{}}}', {"type": "object", "properties": {"a": {}}}),
+    ],
+)
+def test_a_schema_is_always_an_object_with_properties(schema: bytes, expected: dict[str, Any]) -> None:
+    assert body(asking(tools=(Tool("t", "", schema),)))["tools"][0]["function"]["parameters"] == expected
+
+
+def test_strictness_is_passed_where_it_is_known() -> None:
+    strict = replace(READ, strict=True)
+    assert body(asking(tools=(strict,)))["tools"][0]["function"]["strict"] is True
+    assert "strict" not in body(asking(tools=(strict,)), "moonshot")["tools"][0]["function"]
+
+
+def test_a_typed_client_tool_gets_a_schema_and_a_server_tool_is_left_out_with_a_note() -> None:
+    request = asking(tools=(Tool("bash", type="bash_20250124"), SEARCH))
+    (tool,) = body(request)["tools"]
+    assert "command" in tool["function"]["parameters"]["properties"]
+    assert rules(request) == ["server-tool"]
+
+
+@pytest.mark.parametrize(
+    ("choice", "expected"),
+    [
+        (ToolChoice("auto"), "auto"),
+        (ToolChoice("any"), "required"),
+        (ToolChoice("none"), "none"),
+        (ToolChoice("tool", "Read"), {"type": "function", "function": {"name": "Read"}}),
+    ],
+)
+def test_every_tool_choice_has_its_chat_form(choice: ToolChoice, expected: object) -> None:
+    assert body(asking(tools=(READ,), tool_choice=choice))["tool_choice"] == expected
+
+
+def test_no_choice_is_none_sent_and_one_without_tools_is_left_out() -> None:
+    assert "tool_choice" not in body(asking(tools=(READ,)))
+    assert "tool_choice" not in body(asking(tool_choice=ToolChoice("any")))
+    assert "tools" not in body(asking(tools=(SEARCH,), tool_choice=ToolChoice("auto")))
+
+
+def test_a_forced_choice_of_what_is_not_there_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match=r"^tool_choice: "):
+        sent(asking(tools=(SEARCH,), tool_choice=ToolChoice("any")))
+    with pytest.raises(InvalidRequest, match=r"^tool_choice\.name: 'web_search'"):
+        sent(asking(tools=(READ, SEARCH), tool_choice=ToolChoice("tool", "web_search")))
+
+
+def test_a_choice_that_the_upstream_does_not_know_becomes_the_nearest_and_is_noted() -> None:
+    forced = asking(tools=(READ,), tool_choice=ToolChoice("any"))
+    assert body(forced, "zai")["tool_choice"] == "auto"
+    assert rules(forced, "zai") == ["tool-choice"]
+    never = asking(tools=(READ,), tool_choice=ToolChoice("none"))
+    assert "tools" not in body(never, "zai")
+    assert rules(never, "zai") == ["tool-choice"]
+
+
+def test_one_call_at_a_time_is_asked_for_where_that_is_known() -> None:
+    request = asking(tools=(READ,), tool_choice=ToolChoice(parallel=False))
+    assert body(request)["parallel_tool_calls"] is False
+    assert "parallel_tool_calls" not in body(request, "ollama")
+    assert rules(request, "ollama") == ["parallel-tool-use"]
+
+
+def test_a_long_name_is_one_alias_everywhere() -> None:
+    name = "mcp__server__" + "x" * 60
+    history = (user(Text("q")), assistant(ToolUse("a", name, b"{}")), user(ToolResult("a", (Text("A"),))))
+    request = asking(*history, tools=(Tool(name),), tool_choice=ToolChoice("tool", name))
+    value = body(request)
+    alias = value["tools"][0]["function"]["name"]
+    assert len(alias) == 64
+    assert value["tool_choice"]["function"]["name"] == alias
+    assert value["messages"][1]["tool_calls"][0]["function"]["name"] == alias
+    assert sent(request).names == ((alias, name),)
+
+
+def test_mistral_gets_ids_of_nine_letters_and_digits_on_both_sides() -> None:
+    messages = body(asking(*CHAIN, tools=(READ,)), "mistral")["messages"]
+    assert messages[1]["tool_calls"][0]["id"] == messages[2]["tool_call_id"]
+    assert len(messages[2]["tool_call_id"]) == 9
+
+
+# ---------------------------------------------------------------- parameters
+
+
+def test_the_plain_parameters() -> None:
+    request = asking(temperature=0.5, top_p=0.9, stop_sequences=("a", "b"), user_id="u-1", stream=True)
+    value = body(request)
+    assert value["model"] == "gpt-4.1"
+    assert value["stream"] is True
+    assert value["stream_options"] == {"include_usage": True}
+    assert (value["max_tokens"], value["temperature"], value["top_p"]) == (100, 0.5, 0.9)
+    assert (value["stop"], value["user"]) == (["a", "b"], "u-1")
+    assert "stream_options" not in body(replace(request, stream=False))
+    assert "stream_options" not in body(request, "mistral")
+
+
+def test_no_tokens_at_all_is_one_token() -> None:
+    assert body(replace(asking(), max_tokens=0))["max_tokens"] == 1
+
+
+def test_reasoning_models_have_their_own_limit_and_fixed_sampling() -> None:
+    request = asking(temperature=0.5, top_p=0.9)
+    value = body(request, model="gpt-5.1")
+    assert value["max_completion_tokens"] == 100
+    assert not {"max_tokens", "temperature", "top_p"} & value.keys()
+    assert rules(request, model="gpt-5.1") == ["sampling", "sampling"]
+    assert body(request, "moonshot", "moonshot-v1-8k")["temperature"] == 0.5
+    assert "temperature" not in body(request, "moonshot", "kimi-k2.6")
+
+
+def test_top_k_goes_where_it_is_known() -> None:
+    assert body(asking(top_k=40), "vllm")["top_k"] == 40
+    assert "top_k" not in body(asking(top_k=40))
+    assert rules(asking(top_k=40)) == ["sampling"]
+
+
+def test_more_stop_sequences_than_the_upstream_takes_are_cut_and_noted() -> None:
+    request = asking(stop_sequences=("a", "b", "c", "d", "e"))
+    assert body(request)["stop"] == ["a", "b", "c", "d"]
+    assert rules(request) == ["stop-sequences"]
+    assert len(body(request, "vllm")["stop"]) == 5
+
+
+def test_a_long_user_id_becomes_a_stable_hash() -> None:
+    long = '{"device_id":"' + "0" * 64 + '"}'
+    assert len(body(asking(user_id=long))["user"]) == 64
+    assert body(asking(user_id=long))["user"] == body(asking(user_id=long))["user"]
+    assert "user" not in body(asking(user_id="u"), "mistral")
+    assert rules(asking(user_id="u"), "mistral") == ["parameter-dropped"]
+
+
+def test_the_cache_key_is_the_same_in_every_turn_of_a_conversation_and_differs_between_two() -> None:
+    first, later = body(asking(*CHAIN[:1])), body(asking(*CHAIN))
+    assert first["prompt_cache_key"] == later["prompt_cache_key"]
+    assert len(first["prompt_cache_key"]) == 64
+    assert first["prompt_cache_key"] != body(asking(user(Text("other"))))["prompt_cache_key"]
+    assert "prompt_cache_key" not in body(asking(), "vllm")
+
+
+def test_what_an_upstream_has_taught_us_is_renamed_or_dropped() -> None:
+    request = asking(temperature=0.5)
+    value = body(request, drop_params=("temperature",), rename_params=(("max_tokens", "max_completion_tokens"),))
+    assert "temperature" not in value
+    assert value["max_completion_tokens"] == 100
+    assert list(value)[-1] == "messages"
+
+
+# ---------------------------------------------------------------- thinking
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "thinking", "effort", "expected"),
+    [
+        ("openai", "o3", ThinkingConfig("enabled", 2048), "", {"reasoning_effort": "low"}),
+        ("openai", "o3", ThinkingConfig("enabled", 31999), "", {"reasoning_effort": "high"}),
+        ("openai", "gpt-5.1", ThinkingConfig("disabled"), "", {"reasoning_effort": "none"}),
+        ("openai", "gpt-4.1", ThinkingConfig("adaptive"), "high", {}),
+        ("openai", "gpt-5.1", None, "", {}),
+        ("openrouter", "x/y", ThinkingConfig("adaptive"), "high", {"reasoning": {"effort": "high"}}),
+        ("openrouter", "x/y", ThinkingConfig("disabled"), "", {"reasoning": {"enabled": False}}),
+        ("deepseek", "deepseek-v4-flash", None, "", {}),
+        ("deepseek", "deepseek-v4-flash", ThinkingConfig("disabled"), "high", {"thinking": {"type": "disabled"}}),
+        (
+            "deepseek",
+            "deepseek-v4-flash",
+            ThinkingConfig("adaptive"),
+            "max",
+            {"thinking": {"type": "enabled"}, "reasoning_effort": "max"},
+        ),
+        ("zai", "glm-5.2", ThinkingConfig("adaptive"), "high", {"thinking": {"type": "enabled"}}),
+        (
+            "vllm",
+            "qwen",
+            ThinkingConfig("disabled"),
+            "",
+            {"chat_template_kwargs": {"enable_thinking": False, "thinking": False}},
+        ),
+        (
+            "vllm",
+            "qwen",
+            ThinkingConfig("enabled", 9000),
+            "",
+            {"chat_template_kwargs": {"enable_thinking": True, "thinking": True}},
+        ),
+        ("vllm", "qwen", None, "", {}),
+        ("ollama", "qwen3:8b", ThinkingConfig("disabled"), "", {"reasoning_effort": "none"}),
+        ("mistral", "mistral-large-latest", ThinkingConfig("adaptive"), "high", {}),
+    ],
+)
+def test_thinking_and_effort_become_each_providers_own_control(
+    provider: str, model: str, thinking: ThinkingConfig | None, effort: str, expected: dict[str, Any]
+) -> None:
+    value = body(asking(thinking=thinking, effort=effort), provider, model)
+    controls = ("reasoning_effort", "reasoning", "thinking", "chat_template_kwargs")
+    assert {name: value[name] for name in controls if name in value} == expected
+
+
+def test_newer_openai_models_take_tools_without_reasoning_only() -> None:
+    request = asking(tools=(READ,), effort="high")
+    assert body(request, model="gpt-5.5")["reasoning_effort"] == "none"
+    assert rules(request, model="gpt-5.5") == ["effort-limited"]
+    assert rules(replace(request, effort="", thinking=ThinkingConfig("disabled")), model="gpt-5.5") == []
+    assert body(asking(effort="high"), model="gpt-5.5")["reasoning_effort"] == "high"
+
+
+def test_a_forced_call_switches_thinking_off_where_both_are_refused() -> None:
+    request = asking(tools=(READ,), tool_choice=ToolChoice("any"), thinking=ThinkingConfig("adaptive"))
+    assert body(request, "deepseek", "deepseek-v4-flash")["thinking"] == {"type": "disabled"}
+    assert rules(request, "deepseek", "deepseek-v4-flash") == ["effort-limited"]
+    assert rules(replace(request, thinking=ThinkingConfig("disabled")), "deepseek", "deepseek-v4-flash") == []
+
+
+# ---------------------------------------------------------------- structured output
+
+
+CLOSED = b'{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":false}'
+
+
+@pytest.mark.parametrize(
+    ("schema", "strict"),
+    [
+        (CLOSED, True),
+        (b'{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}', False),
+        (b'{"type":"object","properties":{"a":{}},"required":[],"additionalProperties":false}', False),
+        (b'{"anyOf":[{"type":"object","properties":{"a":{}}},{"type":"null"}]}', False),
+    ],
+)
+def test_a_schema_for_the_answer_is_strict_where_strict_mode_takes_it(schema: bytes, strict: bool) -> None:
+    form = body(asking(output_schema=schema))["response_format"]
+    assert form["type"] == "json_schema"
+    assert form["json_schema"]["schema"] == msgspec.json.decode(schema)
+    assert form["json_schema"]["strict"] is strict
+
+
+def test_without_schemas_the_system_prompt_asks_for_the_object() -> None:
+    request = asking(output_schema=CLOSED, system=(Text("Be brief."),))
+    value = body(request, "deepseek")
+    assert value["response_format"] == {"type": "json_object"}
+    assert value["messages"][0]["content"].startswith("Be brief.\n\nAnswer with one JSON object")
+    assert CLOSED.decode() in value["messages"][0]["content"]
+    assert rules(request, "deepseek") == ["structured-output"]
+    assert "response_format" not in body(request, "vllm", structured="none")

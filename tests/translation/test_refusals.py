@@ -1,0 +1,133 @@
+"""Errors of the chat family's upstreams as the client sees them."""
+
+import msgspec
+import pytest
+
+from translation.adapter import Target
+from translation.errors import (
+    BridgeError,
+    PromptTooLong,
+    TooLarge,
+    UpstreamFailed,
+    UpstreamKeyRefused,
+    UpstreamModelMissing,
+    UpstreamOverloaded,
+    UpstreamRateLimited,
+    UpstreamRefused,
+    UpstreamTimeout,
+)
+from translation.providers.openai_chat import OpenAIChat
+from translation.providers.profiles import PROFILES
+from translation.refusals import Complaint, in_band, read, retry_after
+
+TARGET = Target("openai", "gpt-4.1", PROFILES["openai"])
+OPENAI = {"message": "Invalid 'x'.", "type": "invalid_request_error", "param": "messages[2].role", "code": None}
+
+
+def failure(status: int, value: object, **headers: str) -> BridgeError:
+    named = {name.replace("_", "-"): text for name, text in headers.items()}
+    return OpenAIChat().failure(TARGET, status, named, msgspec.json.encode(value))
+
+
+def test_message_parameter_and_type_are_kept() -> None:
+    found = failure(400, {"error": OPENAI})
+    assert isinstance(found, UpstreamRefused)
+    assert found.message == "Invalid 'x'. (Param: messages[2].role) (Type: invalid_request_error)"
+    assert (found.status, found.type) == (400, "invalid_request_error")
+
+
+@pytest.mark.parametrize(
+    ("status", "class_"),
+    [
+        (400, UpstreamRefused),
+        (401, UpstreamKeyRefused),
+        (402, UpstreamKeyRefused),
+        (403, UpstreamKeyRefused),
+        (404, UpstreamModelMissing),
+        (408, UpstreamTimeout),
+        (409, UpstreamRefused),
+        (413, TooLarge),
+        (422, UpstreamRefused),
+        (429, UpstreamRateLimited),
+        (500, UpstreamFailed),
+        (502, UpstreamFailed),
+        (503, UpstreamOverloaded),
+        (504, UpstreamTimeout),
+        (529, UpstreamOverloaded),
+    ],
+)
+def test_every_status_has_its_class(status: int, class_: type[BridgeError]) -> None:
+    assert type(failure(status, {"error": OPENAI})) is class_
+
+
+def test_a_refused_key_is_said_to_be_the_bridges() -> None:
+    assert failure(401, {"error": OPENAI}).message.startswith("the bridge's upstream key was refused: ")
+
+
+def test_retry_after_is_kept_in_seconds() -> None:
+    assert failure(429, {"error": OPENAI}, retry_after="7").retry_after == 7
+    assert failure(503, {"error": OPENAI}, retry_after_ms="1500").retry_after == 1.5
+    assert retry_after({"Retry-After": "0.5"}) == 0.5
+    assert retry_after({"retry-after": "Mon, 16 Nov 2026 15:00:00 GMT"}) is None
+    assert retry_after({"content-type": "application/json"}) is None
+
+
+def test_an_overflow_is_told_in_the_words_that_clients_know() -> None:
+    words = "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens."
+    found = failure(400, {"error": {"message": words, "code": "context_length_exceeded"}})
+    assert isinstance(found, PromptTooLong)
+    assert found.message == "prompt is too long: 9000 tokens > 8192 maximum"
+    assert isinstance(failure(400, {"error": {"message": "no", "type": "exceed_context_size_error"}}), PromptTooLong)
+
+
+def test_a_page_of_html_is_never_shown() -> None:
+    found = OpenAIChat().failure(TARGET, 502, {}, b"<html>secret-host</html>")
+    assert isinstance(found, UpstreamFailed)
+    assert found.message == "the upstream answered 502 without a readable error"
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({"error": "model 'x' not found"}, Complaint("model 'x' not found")),
+        ({"code": "bad", "error": "no such model"}, Complaint("no such model", code="bad")),
+        ({"object": "error", "message": "m", "type": "t", "code": 3051}, Complaint("m", "t", code="3051")),
+        ({"detail": "Not Found"}, Complaint("Not Found")),
+        ({"message": "Unauthorized", "request_id": "r"}, Complaint("Unauthorized")),
+        ({"error": {}}, Complaint("the upstream gave no message")),
+        ({"error": {"message": "m", "code": True}}, Complaint("m")),
+        ([{"error": {"message": "m", "code": 400}}], Complaint("m", code="400")),
+        (
+            {"detail": [{"type": "extra_forbidden", "loc": ["body", "user"], "msg": "Extra inputs are not permitted"}]},
+            Complaint("body.user: Extra inputs are not permitted", param="user"),
+        ),
+        (
+            {"object": "error", "message": {"detail": [{"loc": ["body", "a", 0], "msg": "bad"}]}, "type": "t"},
+            Complaint("body.a.0: bad", "t", "a.0"),
+        ),
+        ({"object": "error", "message": {"why": "x"}}, Complaint('{"why":"x"}')),
+        ({"detail": ["odd"]}, Complaint("['odd']")),
+        ([], None),
+        ("text", None),
+        ({"error": None}, None),
+        ({"id": "x"}, None),
+    ],
+)
+def test_errors_are_read_in_every_shape(value: object, expected: Complaint | None) -> None:
+    assert read(msgspec.json.encode(value)) == expected
+
+
+@pytest.mark.parametrize(
+    ("complaint", "class_"),
+    [
+        (Complaint("m", code="429"), UpstreamRateLimited),
+        (Complaint("m", code="1302"), UpstreamFailed),
+        (Complaint("m", "overloaded_error"), UpstreamOverloaded),
+        (Complaint("m", "server_error"), UpstreamFailed),
+        (Complaint("m", "invalid_request_error"), UpstreamRefused),
+        (Complaint("m", code="model_not_found"), UpstreamModelMissing),
+        (Complaint("m", "BadRequestError"), UpstreamRefused),
+    ],
+)
+def test_an_error_in_band_is_known_by_code_or_type(complaint: Complaint, class_: type[BridgeError]) -> None:
+    assert type(in_band(complaint)) is class_

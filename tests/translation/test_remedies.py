@@ -1,0 +1,120 @@
+"""Self-healing: one refused parameter, one remedy."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from translation.adapter import Target, UpstreamRequest
+from translation.providers.openai_chat import OpenAIChat
+from translation.providers.profiles import PROFILES
+from translation.remedies import Remedy, remedy, remembered
+from translation.values import Message, Request, Text, Tool
+
+SENT = {
+    "model": "m",
+    "stream": True,
+    "stream_options": {},
+    "max_tokens": 5,
+    "temperature": 1,
+    "top_p": 1,
+    "user": "u",
+    "stop": ["x"],
+    "reasoning_effort": "low",
+    "tools": [],
+    "parallel_tool_calls": False,
+    "messages": [],
+}
+
+
+def found(error: Any, sent: dict[str, Any] = SENT) -> Remedy | None:
+    return remedy(
+        msgspec.json.encode(error), UpstreamRequest("/chat/completions", msgspec.json.encode(sent), stream=True)
+    )
+
+
+def said(message: str, sent: dict[str, Any] = SENT) -> Remedy | None:
+    return found({"error": {"message": message}}, sent)
+
+
+def test_max_tokens_is_renamed_as_the_upstream_asks() -> None:
+    words = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+    assert said(words) == Remedy(words, rename=(("max_tokens", "max_completion_tokens"),))
+
+
+def test_a_server_that_knows_only_the_old_name_gets_it() -> None:
+    words = "Unrecognized request argument supplied: max_completion_tokens"
+    assert said(words, {"max_completion_tokens": 5}) == Remedy(words, rename=(("max_completion_tokens", "max_tokens"),))
+
+
+@pytest.mark.parametrize(
+    ("message", "drop"),
+    [
+        (
+            "Unsupported value: 'temperature' does not support 0.7 with this model. Only the default (1) value is supported.",
+            ("temperature",),
+        ),
+        ("'temperature' does not support 0.7 with this model", ("temperature",)),
+        ("Unsupported parameter: 'top_p' is not supported with this model.", ("top_p",)),
+        ("Unknown parameter: 'stream_options'.", ("stream_options",)),
+        ("Unrecognized request argument supplied: parallel_tool_calls", ("parallel_tool_calls",)),
+        ("Unrecognized request arguments supplied: user, stream_options", ("user", "stream_options")),
+        ("Argument not supported on this model: stop", ("stop",)),
+        ("Model grok-4 does not support parameter reasoningEffort.", ("reasoning_effort",)),
+        ('"gemma3:4b" does not support thinking', ("reasoning_effort",)),
+        ("invalid temperature: only 1 is allowed for this model", ("temperature",)),
+    ],
+)
+def test_a_refused_parameter_is_dropped(message: str, drop: tuple[str, ...]) -> None:
+    assert said(message) == Remedy(message, drop=drop)
+
+
+def test_an_extra_input_is_dropped() -> None:
+    error = {"detail": [{"type": "extra_forbidden", "loc": ["body", "user"], "msg": "Extra inputs are not permitted"}]}
+    known = found(error)
+    assert known is not None
+    assert known.drop == ("user",)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Unsupported parameter: 'messages' is not supported with this model.",
+        "Unknown parameter: 'tools'.",
+        "Unknown parameter: 'seed'.",
+        "The model `x` does not exist",
+    ],
+)
+def test_what_was_not_sent_or_cannot_be_spared_has_no_remedy(message: str) -> None:
+    assert said(message) is None
+
+
+def test_an_answer_without_a_readable_error_has_no_remedy() -> None:
+    assert remedy(b"<html>", UpstreamRequest("/x", b"{}", stream=False)) is None
+
+
+def test_an_answer_that_does_not_fit_is_asked_for_shorter() -> None:
+    words = (
+        "'max_tokens' is too large: 32000. This model's maximum context length is 32768 tokens and your request has 5000 "
+        "input tokens (32000 > 32768 - 5000)."
+    )
+    assert said(words) == Remedy(words, max_tokens=27768)
+
+
+def test_a_remedy_is_remembered_in_the_profile_and_heals_the_next_request() -> None:
+    profile = PROFILES["azure"]
+    for words in (
+        "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+        "'temperature' does not support 0.7 with this model",
+        "Function tools with reasoning_effort are not supported for my-deployment in /v1/chat/completions.",
+    ):
+        known = said(words)
+        assert known is not None
+        profile = remembered(profile, known)
+    request = Request(
+        model="x", max_tokens=5, temperature=0.7, messages=(Message("user", (Text("q"),)),), tools=(Tool("Read"),)
+    )
+    value = msgspec.json.decode(OpenAIChat().build(request, Target("azure", "my-deployment", profile)).body)
+    assert value["max_completion_tokens"] == 5
+    assert "temperature" not in value
+    assert value["reasoning_effort"] == "none"
