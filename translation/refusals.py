@@ -12,7 +12,6 @@ import msgspec
 
 from translation.errors import (
     BridgeError,
-    TooLarge,
     UpstreamFailed,
     UpstreamKeyRefused,
     UpstreamModelMissing,
@@ -20,6 +19,7 @@ from translation.errors import (
     UpstreamRateLimited,
     UpstreamRefused,
     UpstreamTimeout,
+    UpstreamTooLarge,
 )
 from translation.overflow import overflow
 
@@ -81,7 +81,7 @@ FAULTS: dict[int, type[BridgeError]] = {
     404: UpstreamModelMissing,
     402: UpstreamKeyRefused,
     408: UpstreamTimeout,
-    413: TooLarge,
+    413: UpstreamTooLarge,
     429: UpstreamRateLimited,
     503: UpstreamOverloaded,
     504: UpstreamTimeout,

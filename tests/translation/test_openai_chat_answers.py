@@ -5,8 +5,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.translation.captures import Case, cases, check, check_cut, points
+from translation.events import Failed
 from translation.providers.openai_chat import OpenAIChat
 from translation.providers.profiles import PROFILES
+from translation.sse import MAX_EVENT
 
 FAMILY = tuple(name for name, profile in PROFILES.items() if profile.dialect == "openai_chat")
 CASES = cases(*FAMILY)
@@ -27,3 +29,13 @@ def test_an_answer_gives_the_same_events_wherever_it_is_cut(case: Case, data: st
 @pytest.mark.parametrize("provider", FAMILY)
 def test_every_provider_of_the_family_has_a_capture(provider: str) -> None:
     assert any(case.provider == provider for case in CASES)
+
+
+def test_an_answer_without_end_is_cut_off() -> None:
+    case = next(case for case in CASES if case.id == "openai/whole_text")
+    decoder = OpenAIChat().decoder(case.request, case.target, OpenAIChat().build(case.request, case.target), "")
+    assert decoder.feed(b'{"choices":') == []
+    (failed,) = decoder.feed(b" " * MAX_EVENT)
+    assert isinstance(failed, Failed)
+    assert decoder.feed(b"more") == []
+    assert decoder.close() == []

@@ -14,7 +14,8 @@ EXACT = "prompt is too long: 150000 tokens > 131072 maximum"
         "input length and `max_tokens` exceed context limit: 130000 + 20000 > 131072",
         (
             "This model's maximum context length is 131072 tokens. "
-            "However, your messages resulted in 150000 tokens (140000 in the messages, 10000 in the functions). Please reduce the length of the messages or functions."
+            "However, your messages resulted in 150000 tokens (140000 in the messages, "
+            "10000 in the functions). Please reduce the length of the messages or functions."
         ),
         (
             "This model's maximum context length is 131072 tokens. "
@@ -26,7 +27,7 @@ EXACT = "prompt is too long: 150000 tokens > 131072 maximum"
         ),
         (
             "Requested token count exceeds the model's maximum context length of 131072 tokens. "
-            "You requested a total of 150000 tokens: 140000 tokens from the input messages and 10000 tokens for the completion."
+            "You requested a total of 150000 tokens: 140000 tokens from the input messages and 10000 more."
         ),
         "Input tokens exceed the configured limit of 131072 tokens. Your messages resulted in 150000 tokens.",
         "This model's maximum prompt length is 131072 but the request contains 150000 tokens.",

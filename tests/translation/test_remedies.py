@@ -51,7 +51,7 @@ def test_a_server_that_knows_only_the_old_name_gets_it() -> None:
     ("message", "drop"),
     [
         (
-            "Unsupported value: 'temperature' does not support 0.7 with this model. Only the default (1) value is supported.",
+            "Unsupported value: 'temperature' does not support 0.7 with this model.",
             ("temperature",),
         ),
         ("'temperature' does not support 0.7 with this model", ("temperature",)),
@@ -95,8 +95,8 @@ def test_an_answer_without_a_readable_error_has_no_remedy() -> None:
 
 def test_an_answer_that_does_not_fit_is_asked_for_shorter() -> None:
     words = (
-        "'max_tokens' is too large: 32000. This model's maximum context length is 32768 tokens and your request has 5000 "
-        "input tokens (32000 > 32768 - 5000)."
+        "'max_tokens' is too large: 32000. This model's maximum context length is 32768 tokens and your request has "
+        "5000 input tokens (32000 > 32768 - 5000)."
     )
     assert said(words) == Remedy(words, max_tokens=27768)
 

@@ -93,10 +93,11 @@ class ChatDecoder:
 
     def close(self) -> list[Event]:
         out: list[Event] = []
+        if self._over:
+            return out
         try:
-            if self._body is not None and not self._over:
-                data = b"".join(self._body)
-                self._chunk(decode_chunk(data), out)
+            if self._body is not None:
+                self._chunk(decode_chunk(b"".join(self._body)), out)
                 self._end(out, done=True)
             else:
                 self._frames(self._sse.close(), out)
@@ -237,6 +238,5 @@ class ChatDecoder:
         return msgspec.json.encode(State("".join(self._reasoning), details))
 
     def _fail(self, error: BridgeError, out: list[Event]) -> None:
-        if not self._over:
-            self._over = True
-            out.append(Failed(error))
+        self._over = True
+        out.append(Failed(error))

@@ -1,6 +1,6 @@
 """Tool definitions and the tool choice as chat parameters."""
 
-from typing import Any
+from typing import Any, assert_never
 
 import msgspec
 
@@ -62,6 +62,8 @@ def _chosen(choice: ToolChoice, target: Target, names: ToolNames) -> tuple[str |
             return "auto", [_degraded("tool-choice", f"{target.upstream} cannot be made to call a tool; it may choose")]
         case "auto" | "none":
             return choice.kind, []
+        case _:
+            assert_never(choice.kind)
 
 
 def _tool(tool: Tool, target: Target, names: ToolNames) -> Json:
