@@ -12,6 +12,7 @@ import msgspec
 
 from translation.errors import (
     BridgeError,
+    TooLarge,
     UpstreamFailed,
     UpstreamKeyRefused,
     UpstreamModelMissing,
@@ -19,7 +20,6 @@ from translation.errors import (
     UpstreamRateLimited,
     UpstreamRefused,
     UpstreamTimeout,
-    UpstreamTooLarge,
 )
 from translation.overflow import overflow
 
@@ -81,7 +81,7 @@ FAULTS: dict[int, type[BridgeError]] = {
     404: UpstreamModelMissing,
     402: UpstreamKeyRefused,
     408: UpstreamTimeout,
-    413: UpstreamTooLarge,
+    413: TooLarge,
     429: UpstreamRateLimited,
     503: UpstreamOverloaded,
     504: UpstreamTimeout,

@@ -7,6 +7,7 @@ from translation.adapter import Target
 from translation.errors import (
     BridgeError,
     PromptTooLong,
+    TooLarge,
     UpstreamFailed,
     UpstreamKeyRefused,
     UpstreamModelMissing,
@@ -14,7 +15,6 @@ from translation.errors import (
     UpstreamRateLimited,
     UpstreamRefused,
     UpstreamTimeout,
-    UpstreamTooLarge,
 )
 from translation.providers.openai_chat import OpenAIChat
 from translation.providers.profiles import PROFILES
@@ -46,7 +46,7 @@ def test_message_parameter_and_type_are_kept() -> None:
         (404, UpstreamModelMissing),
         (408, UpstreamTimeout),
         (409, UpstreamRefused),
-        (413, UpstreamTooLarge),
+        (413, TooLarge),
         (422, UpstreamRefused),
         (429, UpstreamRateLimited),
         (500, UpstreamFailed),

@@ -1,0 +1,84 @@
+"""Server-sent events from bytes."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from translation import sse
+from translation.errors import UpstreamProtocolError
+from translation.sse import SSEDecoder, frame
+
+
+def events(*chunks: bytes) -> list[tuple[str, bytes]]:
+    decoder = SSEDecoder()
+    found = [event for chunk in chunks for event in decoder.feed(chunk)]
+    return found + decoder.close()
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+def test_lines_end_in_any_of_the_three_ways(end: bytes) -> None:
+    stream = end.join([b"event: a", b"data: 1", b"", b"data: 2", b"data: 3", b"", b""])
+    assert events(stream) == [("a", b"1"), ("", b"2\n3")]
+    assert events(*(bytes([byte]) for byte in stream)) == [("a", b"1"), ("", b"2\n3")]
+
+
+def test_comments_ids_and_unknown_fields_are_ignored() -> None:
+    assert events(b": hello\n\nid: 7\nretry: 9\nfoo\ndata:x\n\n") == [("", b"x")]
+
+
+def test_a_line_separator_of_unicode_is_data() -> None:
+    assert events("data: a\u2028b\u0085c\n\n".encode()) == [("", "a\u2028b\u0085c".encode())]
+
+
+def test_a_byte_order_mark_is_skipped_at_the_start_only() -> None:
+    assert events(b"\xef\xbb", b"\xbfdata: 1\n\n", b"\xef\xbb\xbfdata: 2\n\n") == [("", b"1")]
+
+
+def test_an_event_without_its_blank_line_counts_at_the_end() -> None:
+    assert events(b"data: 1") == [("", b"1")]
+    assert events(b"data: 1\r") == [("", b"1")]
+
+
+def test_empty_data_is_an_event_and_no_data_is_none() -> None:
+    assert events(b"data\n\nevent: x\n\ndata:\n\n") == [("", b""), ("", b"")]
+
+
+def test_a_name_belongs_to_one_event() -> None:
+    assert events(b"event: a\ndata: 1\n\ndata: 2\n\n") == [("a", b"1"), ("", b"2")]
+
+
+def test_whole_events_are_read_the_same_as_cut_ones() -> None:
+    first, rest = b"data: 0\n\n", b"event: a\ndata: 1\n\ndata: 2\n\n"
+    assert events(first, rest) == [("", b"0"), ("a", b"1"), ("", b"2")]
+    assert events(first, rest, b"event: a\n\n", b"data: x\ndata: y\n\n") == events(
+        first + rest + b"event: a\n\ndata: x\ndata: y\n\n"
+    )
+
+
+def test_an_event_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sse, "MAX_EVENT", 10)
+    with pytest.raises(UpstreamProtocolError):
+        events(b"data: 12345678901")
+    with pytest.raises(UpstreamProtocolError):
+        events(b"data: 1234567\ndata: 1234567\n")
+    with pytest.raises(UpstreamProtocolError):
+        events(b"data: 1\n\n", b"data: 12345678901\n\n")
+
+
+def test_a_frame_names_its_event() -> None:
+    assert frame("ping", b'{"type": "ping"}') == b'event: ping\ndata: {"type": "ping"}\n\n'
+
+
+PIECES = [b"data: x", b"data:y", b"data", b"event: e", b": c", b"\n", b"\n\n", b"\r\n", b"\r", b"id: 1", "é".encode()]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=14), st.lists(st.integers(0, 60), max_size=6))
+def test_events_are_the_same_wherever_the_bytes_are_cut(pieces: list[bytes], cuts: list[int]) -> None:
+    stream = b"".join(pieces)
+    edges = [0, *sorted({min(cut, len(stream)) for cut in cuts}), len(stream)]
+    chunks = [stream[start:end] for start, end in pairwise(edges)]
+    whole = events(*(bytes([byte]) for byte in stream))
+    assert events(*chunks) == whole
+    assert events(b":\n", stream) == whole
