@@ -216,6 +216,7 @@ BRIDGE_UPSTREAMS = {
     "gemini": _upstream("GEMINI"),
     # ANTHROPIC_BASE_URL points clients at the bridge, so the upstream has its own variable.
     "anthropic": _upstream("ANTHROPIC", "ANTHROPIC_UPSTREAM_URL"),
+    "minimax-m3": _upstream("MINIMAX"),  # first: the other's family holds its models too
     "minimax": _upstream("MINIMAX"),
     "xai": _upstream("XAI"),
     "deepseek": _upstream("DEEPSEEK"),
