@@ -497,6 +497,12 @@ def test_thinking_and_effort_become_each_providers_own_control(
     assert {name: value[name] for name in controls if name in value} == expected
 
 
+@pytest.mark.parametrize(("provider", "model"), [("vllm", "qwen"), ("zai", "glm-5.2"), ("mistral", "mistral-large")])
+def test_an_effort_that_cannot_be_told_is_noted(provider: str, model: str) -> None:
+    assert rules(asking(effort="high"), provider, model) == ["effort-limited"]
+    assert rules(asking(), provider, model) == []
+
+
 def test_newer_openai_models_take_tools_without_reasoning_only() -> None:
     request = asking(tools=(READ,), effort="high")
     assert body(request, model="gpt-5.5")["reasoning_effort"] == "none"

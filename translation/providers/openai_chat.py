@@ -17,7 +17,7 @@ from translation.errors import BridgeError
 from translation.names import ToolNames
 from translation.providers.openai_chat_messages import History
 from translation.providers.openai_chat_stream import ChatDecoder
-from translation.providers.openai_chat_tools import Offer, offer
+from translation.providers.openai_chat_tools import Offer, degraded, offer
 from translation.refusals import refusal
 from translation.values import Note, Request
 
@@ -71,7 +71,7 @@ def _limits(request: Request, target: Target, notes: list[Note]) -> Json:
     out: Json = {field: max(request.max_tokens, 1)}  # 0 is a cache warm-up, which no one else knows
     stops = request.stop_sequences
     if profile.stop_limit and len(stops) > profile.stop_limit:
-        notes.append(_degraded("stop-sequences", f"{target.upstream} takes {profile.stop_limit} of {len(stops)}"))
+        notes.append(degraded("stop-sequences", f"{target.upstream} takes {profile.stop_limit} of {len(stops)}"))
         stops = stops[: profile.stop_limit]
     if stops:
         out["stop"] = list(stops)
@@ -85,7 +85,7 @@ def _sampling(request: Request, target: Target, notes: list[Note]) -> Json:
     if _matches(target.model, target.profile.fixed_sampling):
         refused |= {"temperature", "top_p"}
     for name in sorted(refused & out.keys()):
-        notes.append(_degraded("sampling", f"{target.model} takes no {name}"))
+        notes.append(degraded("sampling", f"{target.model} takes no {name}"))
         del out[name]
     return out
 
@@ -108,13 +108,14 @@ def _thinking(request: Request, target: Target, offered: Offer, notes: list[Note
     profile = target.profile
     if "tools" in offered.parameters and _matches(target.model, profile.tools_without_reasoning):
         if wish != "none":
-            notes.append(_degraded("effort-limited", f"{target.model} takes tools without reasoning only, in this API"))
+            notes.append(degraded("effort-limited", f"{target.model} takes tools without reasoning only, in this API"))
         return {"reasoning_effort": "none"}
     match profile.effort_field:
         case "thinking.type":
             return _switch(request, target, offered, notes)
         case "chat_template":
             on = wish != "none"
+            notes += _levelless(request, target)
             return {"chat_template_kwargs": {"enable_thinking": on, "thinking": on}} if wish else {}
         case "reasoning.effort" if wish == "none":
             return {"reasoning": {"enabled": False}}
@@ -132,7 +133,7 @@ def _switch(request: Request, target: Target, offered: Offer, notes: list[Note])
     wish = wanted(request)
     if offered.forced and not target.profile.forced_while_thinking:
         if wish != "none":
-            notes.append(_degraded("effort-limited", f"{target.model} cannot think when it has to call a tool"))
+            notes.append(degraded("effort-limited", f"{target.model} cannot think when it has to call a tool"))
         return {"thinking": {"type": "disabled"}}
     if not wish:
         return {}
@@ -143,7 +144,16 @@ def _switch(request: Request, target: Target, offered: Offer, notes: list[Note])
         level, limited = effort(request, target.profile, target.model)
         notes += limited
         out["reasoning_effort"] = level
+    else:
+        notes += _levelless(request, target)
     return out
+
+
+def _levelless(request: Request, target: Target) -> list[Note]:
+    if not request.effort:
+        return []
+    what = f"{target.model} thinks or does not; {request.effort} was asked for"
+    return [degraded("effort-limited", what)]
 
 
 def _structure(request: Request, target: Target, notes: list[Note]) -> Json:
@@ -156,7 +166,7 @@ def _structure(request: Request, target: Target, notes: list[Note]) -> Json:
             "strict": _closed(request.output_schema),
         }
         return {"response_format": {"type": "json_schema", "json_schema": schema}}
-    notes.append(_degraded("structured-output", f"{target.upstream} takes no schema; the system prompt asks for it"))
+    notes.append(degraded("structured-output", f"{target.upstream} takes no schema; the system prompt asks for it"))
     return {"response_format": {"type": "json_object"}} if target.profile.structured == "json_object" else {}
 
 
@@ -183,7 +193,7 @@ def _remedied(body: Json, target: Target, notes: list[Note]) -> Json:
     out: Json = {}
     for name, value in body.items():
         if name in target.profile.drop_params:
-            notes.append(_degraded("parameter-dropped", f"{target.upstream} takes no {name}"))
+            notes.append(degraded("parameter-dropped", f"{target.upstream} takes no {name}"))
         else:
             out[renames.get(name, name)] = value
     return out
@@ -195,7 +205,3 @@ def _matches(model: str, patterns: tuple[str, ...]) -> bool:
 
 def _digest(text: str) -> str:
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _degraded(rule: str, what: str) -> Note:
-    return Note("degradation", rule, what)

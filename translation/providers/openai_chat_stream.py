@@ -205,8 +205,8 @@ class ChatDecoder:
             self._reason, self._sequence = "stop_sequence", str(choice.stop_reason)
 
     def _conclude(self, reason: Reason, out: list[Event]) -> None:
-        self._reason = "refusal" if self._refusal else reason
         self._notes = self._calls.close(reason, self._state(), out)
+        self._reason = "refusal" if self._refusal else reason
 
     def _end(self, out: list[Event], *, done: bool) -> None:
         if self._over:
@@ -238,5 +238,8 @@ class ChatDecoder:
         return msgspec.json.encode(State("".join(self._reasoning), details))
 
     def _fail(self, error: BridgeError, out: list[Event]) -> None:
+        if self._reason is not None:
+            self._end(out, done=True)  # the answer was complete; what came after it does not matter
+            return
         self._over = True
         out.append(Failed(error))

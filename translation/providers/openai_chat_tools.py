@@ -38,7 +38,7 @@ def offer(request: Request, target: Target, names: ToolNames) -> Offer:
     chosen, changed = _chosen(choice, target, names)
     notes += changed
     if chosen == "none" and "none" not in target.profile.tool_choices:
-        notes.append(_degraded("tool-choice", "a tool choice of none is not known there; the tools were left out"))
+        notes.append(degraded("tool-choice", "a tool choice of none is not known there; the tools were left out"))
         return Offer({}, notes=tuple(notes))
     parameters: Json = {"tools": [_tool(tool, target, names) for tool in tools]}
     if request.tool_choice is not None:
@@ -47,7 +47,7 @@ def offer(request: Request, target: Target, names: ToolNames) -> Offer:
         if target.profile.parallel_control:
             parameters["parallel_tool_calls"] = False
         else:
-            notes.append(_degraded("parallel-tool-use", "this upstream cannot be told to make one call at a time"))
+            notes.append(degraded("parallel-tool-use", "this upstream cannot be told to make one call at a time"))
     return Offer(parameters, chosen not in ("auto", "none"), tuple(notes))
 
 
@@ -59,7 +59,7 @@ def _chosen(choice: ToolChoice, target: Target, names: ToolNames) -> tuple[str |
         case "any" if "required" in known:
             return "required", []
         case "any" | "tool":
-            return "auto", [_degraded("tool-choice", f"{target.upstream} cannot be made to call a tool; it may choose")]
+            return "auto", [degraded("tool-choice", f"{target.upstream} cannot be made to call a tool; it may choose")]
         case "auto" | "none":
             return choice.kind, []
         case _:
@@ -91,8 +91,8 @@ def object_schema(schema: bytes) -> msgspec.Raw:
 
 
 def _left_out(tool: Tool, target: Target) -> Note:
-    return _degraded("server-tool", f"{tool.name} ({tool.type}) was left out: {target.upstream} has no such tool")
+    return degraded("server-tool", f"{tool.name} ({tool.type}) was left out: {target.upstream} has no such tool")
 
 
-def _degraded(rule: str, what: str) -> Note:
+def degraded(rule: str, what: str) -> Note:
     return Note("degradation", rule, what)
