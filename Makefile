@@ -26,7 +26,7 @@ test: lint types layers browser claude test-translation
 
 # Without Django, in seconds, and every branch.
 test-translation: $(DEV_STAMP)
-	.venv-dev/bin/pytest tests/translation -p no:django --cov translation --cov-branch --cov-fail-under 100 --cov-report term-missing:skip-covered
+	.venv-dev/bin/pytest tests/translation -n auto -p no:django --cov translation --cov-branch --cov-fail-under 100 --cov-report term-missing:skip-covered
 
 lint: $(DEV_STAMP)
 	.venv-dev/bin/ruff format --check .
