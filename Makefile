@@ -76,6 +76,9 @@ lock: $(UV_STAMP)
 			--no-header --python-version 3.11 $(LOCK_ARGS) $$name.in -o $$name.txt || exit 1; \
 	done
 
+# npm, like uv above, trusts the machine's certificates: a company's proxy may have its own.
+SYSTEM_CERTIFICATES := $(firstword $(NODE_EXTRA_CA_CERTS) $(wildcard /etc/ssl/certs/ca-certificates.crt /etc/ssl/cert.pem))
+
 # Browser and Claude Code tests need these; where they cannot be had the tests skip loudly (and fail under .ci/run).
 browser:
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { \
@@ -85,7 +88,7 @@ browser:
 
 claude:
 	@[ -x .claude-code/node_modules/.bin/claude ] || { \
-		command -v npm >/dev/null && npm install --silent --no-fund --no-audit --prefix .claude-code $(CLAUDE_CODE) >/dev/null; } || \
+		command -v npm >/dev/null && NODE_EXTRA_CA_CERTS=$(SYSTEM_CERTIFICATES) npm install --silent --no-fund --no-audit --prefix .claude-code $(CLAUDE_CODE) >/dev/null; } || \
 		echo "no Claude Code (npm): its tests will be skipped"
 
 clean:
