@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers.bridge import Bridge
+from tests.servers.bridge import PROJECT, Bridge
 from tests.servers.postgres import Postgres, running_postgres
 from tests.servers.upstream import ScriptedUpstream
 from tests.servers.valkey import running_valkey
@@ -90,3 +90,21 @@ def start_bridge(tmp_path: Path) -> Iterator[StartBridge]:
     yield start
     for bridge in bridges:
         bridge.stop()
+
+
+@pytest.fixture(scope="session")
+def claude_code() -> str:
+    """Claude Code's command, which `make test` installs where npm is to be had."""
+    command = PROJECT / ".claude-code" / "node_modules" / ".bin" / "claude"
+    if not command.exists():
+        pytest.skip("no Claude Code: `make claude` could not install it")
+    return str(command)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """The system's browser, which `make test` installs where it may."""
+    command = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if command is None:
+        pytest.skip("no Chromium: `make browser` could not install it")
+    return command
