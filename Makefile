@@ -12,7 +12,7 @@ CLAUDE_CODE := @anthropic-ai/claude-code@2.1.325
 # Byte code on disk is half of a warm start's speed.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run dev test test-translation lint format types layers venv venv-dev lock browser claude clean
+.PHONY: run dev test test-translation test-histories lint format types layers venv venv-dev lock browser claude clean
 
 run: $(RUN_STAMP)
 	@exec .venv/bin/python manage.py up
@@ -27,6 +27,10 @@ test: lint types layers browser claude test-translation
 # Without Django, in seconds, and every branch.
 test-translation: $(DEV_STAMP)
 	.venv-dev/bin/pytest tests/translation -n auto -p no:django --cov translation --cov-branch --cov-fail-under 100 --cov-report term-missing:skip-covered
+
+# Ten times as many damaged histories as the suite tries.
+test-histories: $(DEV_STAMP)
+	SCALE=200000 .venv-dev/bin/pytest -n auto -p no:django tests/translation/history
 
 lint: $(DEV_STAMP)
 	.venv-dev/bin/ruff format --check .

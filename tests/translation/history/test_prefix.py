@@ -17,6 +17,8 @@ from translation.history import repair
 from translation.state import hydrate
 from translation.values import Request
 
+pytestmark = [pytest.mark.no_cover, pytest.mark.timeout(3600)]
+
 SESSIONS = int(os.environ.get("SCALE", "20000")) // 100
 LOADED = [{key: value for key, value in tool.items() if key != "defer_loading"} for tool in TOOLS]
 

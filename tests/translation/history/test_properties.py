@@ -21,6 +21,9 @@ from translation.providers.profiles import PROFILES
 from translation.state import continues, hydrate, restore, unknown_results
 from translation.values import Request, ToolResult, ToolUse
 
+# Coverage is measured by the examples in words; tracing would make these five times slower.
+pytestmark = [pytest.mark.no_cover, pytest.mark.timeout(3600)]
+
 SCALE = int(os.environ.get("SCALE", "20000"))
 FAMILIES = families()
 BLOCKS = 20  # test items that share the examples
@@ -47,7 +50,6 @@ def is_unknown(request: Request, known: Conversation) -> bool:
     return any(id_ not in called and id_ not in known.snapshot.links for id_ in results)
 
 
-@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("block", range(BLOCKS))
 def test_any_history_becomes_a_legal_request_for_every_provider(block: int) -> None:
     share = SCALE // BLOCKS

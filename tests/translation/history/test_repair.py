@@ -90,6 +90,12 @@ def test_a_call_without_result_is_marked_as_interrupted_before_the_text() -> Non
     assert rules == ["result-missing"]
 
 
+def test_a_call_whose_turn_holds_fewer_results_than_calls_is_marked_too() -> None:
+    messages, rules = said(user("q"), assistant(call("B"), call("A")), user(result("B", "2")))
+    assert messages[2] == ("user", (result("B", "2"), MISSING))
+    assert rules == ["result-missing"]
+
+
 def test_an_answer_that_ends_the_history_with_a_call_gets_a_user_message() -> None:
     messages, rules = said(user("q"), assistant(call("A")))
     assert messages[2:] == [("user", (MISSING,))]
