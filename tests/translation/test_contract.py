@@ -32,10 +32,10 @@ SECRETS = [
         "gemini/parallel_calls",
         (
             b'{"role":"model","parts":[{"functionCall":{"name":"read_file","args":',
-            b'},"thoughtSignature":"EuIBCt8BAXLI2nwQp3+/abc=="},{"functionCall":{"name":"read_file","args":',
-            b'{"text":"","thoughtSignature":"CiQBcsjafB/late+sig=="}]}',
+            b'},"thoughtSignature":"EuIBCt8BAXLI2nwQp3+/abcd"},{"functionCall":{"name":"read_file","args":',
+            b'{"text":"","thoughtSignature":"CiQBcsjafB/late+sig="}]}',
         ),
-        (b"EuIBCt8BAXLI2nwQp3+/abc==", b"CiQBcsjafB/late+sig=="),
+        (b"EuIBCt8BAXLI2nwQp3+/abcd", b"CiQBcsjafB/late+sig="),
     ),
     Secret(
         adapter(PROFILES["openai-responses"]),

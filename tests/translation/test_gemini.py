@@ -6,11 +6,12 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from tests.translation.gemini_rules import violations
+from tests.validators.gemini import validate
 from translation.adapter import Target, UpstreamRequest
 from translation.errors import InvalidRequest
 from translation.providers.gemini import Gemini
 from translation.providers.gemini_contents import CONTINUE, NO_CONTENT
+from translation.providers.gemini_models import abilities
 from translation.providers.profiles import PROFILES
 from translation.values import (
     Block,
@@ -49,7 +50,7 @@ def request(*messages: Message, **fields: Any) -> Request:
 
 def sent(given: Request, target: Target = OLD) -> UpstreamRequest:
     built = ADAPTER.build(given, target)
-    assert violations(built.body, target.model) == []
+    assert validate(built.body, signatures=abilities(target.model).signatures) == []
     return built
 
 

@@ -7,11 +7,12 @@ import pytest
 from msgspec.structs import replace
 
 from tests.translation.captures import Case, cases, decode
-from tests.translation.gemini_rules import violations
+from tests.validators.gemini import validate
 from translation.adapter import Target
 from translation.events import Event, Finished, TextDelta, ThinkingDelta, ToolEnded, ToolStarted, WholeBlock
 from translation.providers.gemini import Gemini
 from translation.providers.gemini_contents import SENTINEL
+from translation.providers.gemini_models import abilities
 from translation.providers.profiles import PROFILES
 from translation.values import (
     Block,
@@ -79,7 +80,7 @@ def history(*answers: Message) -> tuple[Message, ...]:
 def parts(*messages: Message, target: Target = GEMINI) -> tuple[list[Any], list[str]]:
     """The parts of every answer as they are sent, and the rules that fired."""
     sent = ADAPTER.build(Request(model="m", messages=messages, max_tokens=10), target)
-    assert violations(sent.body, target.model) == []
+    assert validate(sent.body, signatures=abilities(target.model).signatures) == []
     contents = msgspec.json.decode(sent.body)["contents"]
     return [content["parts"] for content in contents if content["role"] == "model"], [note.rule for note in sent.notes]
 
@@ -126,9 +127,9 @@ def test_parts_of_googles_own_tools_go_back_too() -> None:
 
 def test_what_google_searched_is_not_told_back_as_text() -> None:
     searched = answer(CASES["search"])
-    state = msgspec.json.encode({"pieces": [{"kind": "text", "length": 12, "signature": "s"}]})
+    state = msgspec.json.encode({"pieces": [{"kind": "text", "length": 12, "signature": "cw=="}]})
     signed = replace(searched, origin=Origin("gemini", GEMINI.model, state))
-    assert parts(*history(signed))[0] == [[{"text": "It is sunny.", "thoughtSignature": "s"}]]
+    assert parts(*history(signed))[0] == [[{"text": "It is sunny.", "thoughtSignature": "cw=="}]]
 
 
 def test_only_the_first_of_parallel_calls_is_signed_and_each_step_has_its_own() -> None:
@@ -155,7 +156,7 @@ def test_changed_text_loses_its_signature_but_late_parts_keep_theirs() -> None:
     changed = replace(answer(CASES["text_signature"]), blocks=(Text("Hello"),))
     assert parts(*history(changed)) == ([[{"text": "Hello"}]], [])
     trimmed = replace(answer(CASES["late_signature"]), blocks=(Text("Hello"),))
-    late = {"text": "", "thoughtSignature": "CiQBcsjafB/late+sig=="}
+    late = {"text": "", "thoughtSignature": "CiQBcsjafB/late+sig="}
     assert parts(*history(trimmed)) == ([[{"text": "Hello"}, late]], [])
     gone = replace(answer(CASES["late_signature"]), blocks=())
     assert parts(*history(gone)) == ([[late]], [])

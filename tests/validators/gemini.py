@@ -9,7 +9,9 @@ from itertools import pairwise
 from tests.validators.shapes import Json, decode, duplicates, unknown, words
 
 TOP = words("contents systemInstruction tools toolConfig generationConfig safetySettings cachedContent labels")
-DATA = words("text inlineData fileData functionCall functionResponse executableCode codeExecutionResult")
+DATA = words(
+    "text inlineData fileData functionCall functionResponse executableCode codeExecutionResult toolCall toolResponse"
+)
 PART = DATA | {"thought", "thoughtSignature", "videoMetadata", "mediaResolution"}
 GENERATION = words(
     "stopSequences responseMimeType responseSchema responseJsonSchema candidateCount maxOutputTokens temperature "
@@ -20,6 +22,7 @@ SCHEMA = words(
     "maxProperties minLength maxLength pattern example anyOf propertyOrdering default items minimum maximum"
 )
 TYPES = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
+FORMATS = {"string": {"date-time", "enum"}, "number": {"float", "double"}, "integer": {"int32", "int64"}}
 NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}")
 
 
@@ -29,7 +32,7 @@ def validate(body: bytes, *, signatures: bool = True) -> list[str]:
     contents = request.get("contents", [])
     return [
         *unknown(request, TOP, "body"),
-        *unknown(request.get("generationConfig", {}), GENERATION, "generationConfig"),
+        *_generation(request.get("generationConfig", {})),
         *_tools(request),
         *_system(request),
         *_roles(contents),
@@ -37,6 +40,14 @@ def validate(body: bytes, *, signatures: bool = True) -> list[str]:
         *_grouping(contents),
         *(_signatures(contents) if signatures else ()),
     ]
+
+
+def _generation(config: Json) -> Iterator[str]:
+    yield from unknown(config, GENERATION, "generationConfig")
+    if len(config.get("stopSequences", [])) > 5:
+        yield "generationConfig: at most 5 stop sequences"
+    if "responseSchema" in config:
+        yield from schema(config["responseSchema"], "generation_config.response_schema")
 
 
 def _system(request: Json) -> Iterator[str]:
@@ -125,8 +136,10 @@ def _grouping(contents: list[Json]) -> Iterator[str]:
 
 def _signatures(contents: list[Json]) -> Iterator[str]:
     for index, content in enumerate(contents):
-        first = next((part for part in content.get("parts", []) if "functionCall" in part), None)
-        if first is not None and not first.get("thoughtSignature"):
+        parts = content.get("parts", [])
+        first = next((part for part in parts if "functionCall" in part), None)
+        # Gemini now and then signs a thought or a late empty text in place of the call: that is legal as it came.
+        if first is not None and not any(part.get("thoughtSignature") for part in parts):
             yield (
                 "Function call is missing a thought_signature in functionCall parts. Additional data, function call "
                 f"`default_api:{first['functionCall'].get('name')}`, position {index + 1}."
@@ -145,7 +158,9 @@ def _tools(request: Json) -> Iterator[str]:
         if "parameters" in each and "parametersJsonSchema" in each:
             yield f"{path}: parameters and parametersJsonSchema are mutually exclusive"
         if "parameters" in each:
-            yield from _schema(each["parameters"], f"{path}.parameters")
+            yield from schema(each["parameters"], f"{path}.parameters")
+            if not each["parameters"].get("properties"):
+                yield f"{path}.parameters.properties: should be non-empty for OBJECT type"
     yield from (f"Duplicate function declaration found: {name}" for name in duplicates(names))
     config = request.get("toolConfig", {}).get("functionCallingConfig", {})
     if config and not declarations:
@@ -154,28 +169,38 @@ def _tools(request: Json) -> Iterator[str]:
         yield "allowed_function_names names a function that is not declared"
 
 
-def _schema(schema: Json, path: str) -> Iterator[str]:
-    for key in schema:
+def schema(node: Json, path: str) -> Iterator[str]:
+    for key in node:
         if key not in SCHEMA:
             yield f"Invalid JSON payload received. Unknown name \"{key}\" at '{path}': Cannot find field."
-    kind = schema.get("type")
-    if kind is not None and (not isinstance(kind, str) or kind.lower() not in TYPES):
+    if "anyOf" in node:
+        if len(node) > 1:
+            yield f"{path}: when using any_of, it must be the only field set"
+    elif not isinstance(node.get("type"), str) or node["type"].lower() not in TYPES:
         yield f'Unknown name "type" at {path}: Proto field is not repeating, cannot start list.'
-    if any(not isinstance(value, str) for value in schema.get("enum", [])):
-        yield f"{path}.enum: only strings"
-    properties = schema.get("properties", {})
-    for name in schema.get("required", []):
-        if name not in properties:
-            yield f"{path}.required: property is not defined: {name}"
-    if isinstance(kind, str) and kind.lower() == "array" and "items" not in schema:
+    else:
+        yield from _typed(node, node["type"].lower(), path)
+    yield from _inner(node, path)
+
+
+def _typed(node: Json, kind: str, path: str) -> Iterator[str]:
+    if "enum" in node and (kind != "string" or not all(isinstance(value, str) and value for value in node["enum"])):
+        yield f"{path}.enum: only allowed for STRING type, and cannot be empty"
+    if "format" in node and node["format"] not in FORMATS.get(kind, ()):
+        yield f"{path}.format: only 'enum' and 'date-time' are supported for STRING type"
+    if kind == "array" and "items" not in node:
         yield f"{path}.items: missing field."
-    yield from _inner(schema, path)
+    for name in node.get("required", []):
+        if name not in node.get("properties", {}):
+            yield f"{path}.required: property is not defined: {name}"
+    if not isinstance(node.get("description", ""), str) or not isinstance(node.get("nullable", True), bool):
+        yield f"{path}: Invalid value"
 
 
-def _inner(schema: Json, path: str) -> Iterator[str]:
-    for name, inner in schema.get("properties", {}).items():
-        yield from _schema(inner, f"{path}.properties[{name}]")
-    if isinstance(schema.get("items"), dict):
-        yield from _schema(schema["items"], f"{path}.items")
-    for position, inner in enumerate(schema.get("anyOf", [])):
-        yield from _schema(inner, f"{path}.any_of[{position}]")
+def _inner(node: Json, path: str) -> Iterator[str]:
+    for name, inner in node.get("properties", {}).items():
+        yield from schema(inner, f"{path}.properties[{name}]")
+    if isinstance(node.get("items"), dict):
+        yield from schema(node["items"], f"{path}.items")
+    for position, inner in enumerate(node.get("anyOf", [])):
+        yield from schema(inner, f"{path}.any_of[{position}]")
