@@ -5,7 +5,7 @@ not know is carried as it was written, a known one that is wrong is refused with
 """
 
 from abc import abstractmethod
-from typing import Any, Union
+from typing import Any, Union, assert_never
 
 import msgspec
 from msgspec import Raw, Struct
@@ -81,6 +81,8 @@ class ImageWire(Wire, tag="image"):
                 return Image("url", url)
             case FileSource(file_id=file_id):
                 return Image("file", file_id)
+            case _:
+                assert_never(self.source)
 
 
 class DocumentWire(Wire, tag="document"):
@@ -101,6 +103,8 @@ class DocumentWire(Wire, tag="document"):
                 return Document("url", url, "", (), title, context)
             case FileSource(file_id=file_id):
                 return Document("file", file_id, "", (), title, context)
+            case _:
+                assert_never(self.source)
 
 
 class SearchResultWire(Wire, tag="search_result"):

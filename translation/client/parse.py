@@ -21,11 +21,12 @@ ROLES = ("user", "assistant", "system")
 SAMPLING = ("temperature", "top_p", "top_k")
 MAX_MESSAGES = 100_000
 MAX_INTEGER = 2**31 - 1
-CARRIED = frozenset(Request.__struct_fields__) - {"effort", "user_id", "version", "betas", "unknown", "body"} | {
-    "output_config",
-    "output_format",
-    "metadata",
-}
+# fmt: off
+CARRIED = frozenset({
+    "model", "messages", "max_tokens", "system", "tools", "tool_choice", "stream", "temperature", "top_p", "top_k",
+    "stop_sequences", "thinking", "output_config", "output_format", "metadata", "thread", "mcp_servers",
+})
+# fmt: on
 
 
 class MessageWire(Struct):

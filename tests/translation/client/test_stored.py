@@ -1,0 +1,76 @@
+"""The form in which the store keeps content."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+
+from tests.translation.client import strategies
+from translation.client.stored import dump_blocks, dump_message, parse_blocks, parse_message
+from translation.values import Block, Message, Other, ServerToolUse, Text, Thinking, ToolResult, ToolUse
+
+
+@given(strategies.blocks)
+def test_what_is_stored_reads_back_the_same(blocks: tuple[Block, ...]) -> None:
+    assert parse_blocks(dump_blocks(blocks)) == blocks
+
+
+@given(strategies.blocks)
+def test_storing_again_gives_the_same_bytes(blocks: tuple[Block, ...]) -> None:
+    once = dump_blocks(blocks)
+    assert dump_blocks(parse_blocks(once)) == once
+
+
+def test_message_reads_back_the_same() -> None:
+    message = Message("assistant", (Text("a\0b"), ToolUse("t", "n", b'{"a":1}')), b"raw")
+    dumped = msgspec.json.decode(dump_message(message), type=dict[str, msgspec.Raw])
+    assert bytes(dumped["role"]) == b'"assistant"'
+    assert parse_message("assistant", bytes(dumped["content"])) == Message("assistant", message.blocks)
+
+
+SAME: list[tuple[Any, Any]] = [
+    ("hi", [{"type": "text", "text": "hi"}]),
+    ("hi", {"text": "hi"}),
+    ([{"type": "text", "text": "hi"}], [{"text": "hi", "cache_control": {"type": "ephemeral"}, "type": "text"}]),
+    ([{"type": "text", "text": "hi"}], [{"type": "text", "text": "hi", "citations": None}]),
+    (
+        [{"type": "tool_result", "tool_use_id": "a", "content": "x"}],
+        [{"type": "tool_result", "tool_use_id": "a", "content": [{"type": "text", "text": "x"}], "is_error": False}],
+    ),
+    ([{"type": "novel", "a": 1}], [{"type": "novel", "a": 1, "cache_control": {"type": "ephemeral"}}]),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), SAME)
+def test_two_spellings_of_the_same_content_are_stored_alike(one: Any, other: Any) -> None:
+    spaced = json.dumps(other, indent=2).encode()
+    assert dump_blocks(parse_blocks(json.dumps(one).encode())) == dump_blocks(parse_blocks(spaced))
+
+
+def test_arguments_have_one_spelling_and_keep_a_field_called_cache_control() -> None:
+    written = ToolUse("a", "n", b'{ "b" : "\\u00e9", "a": 1.50, "cache_control": {} }')
+    assert dump_blocks((written,)) == (
+        '[{"type":"tool_use","id":"a","name":"n","input":{"b":"é","a":1.5,"cache_control":{}}}]'.encode()
+    )
+
+
+def test_server_call_that_the_bridge_made_is_written_from_its_fields() -> None:
+    call = ServerToolUse("s", "web_search", b'{"q":"x"}')
+    assert dump_blocks((call,)) == b'[{"type":"server_tool_use","id":"s","name":"web_search","input":{"q":"x"}}]'
+
+
+def test_broken_unicode_of_an_upstream_is_stored_as_replacement() -> None:
+    content = (
+        Text("a\ud800b"),
+        Thinking("\ud83d\ude00", "s"),
+        ToolResult("x", (Text("\udc00"),), True),
+        Other("o", b'{"type":"o"}'),
+    )
+    assert json.loads(dump_blocks(content)) == [
+        {"type": "text", "text": "a\ufffdb"},
+        {"type": "thinking", "thinking": "😀", "signature": "s"},
+        {"type": "tool_result", "tool_use_id": "x", "content": [{"type": "text", "text": "\ufffd"}], "is_error": True},
+        {"type": "o"},
+    ]
