@@ -14,6 +14,7 @@ from translation.events import (
     WireEvent,
     Written,
 )
+from translation.unicode import well_formed
 from translation.values import Usage
 
 DELTA_FIELDS: dict[DeltaKind, str] = {
@@ -84,15 +85,15 @@ def _whole(block: bytes, parts: dict[str, list[str]]) -> bytes:
         return block
     value: dict[str, object] = msgspec.json.decode(block)
     for field, texts in parts.items():
-        joined = "".join(texts)
+        joined = well_formed("".join(texts))
         match field:
             case "input":
                 # A call that was cut off has been shown in part; what is kept must be JSON.
                 value[field] = msgspec.Raw(joined.encode() if is_object(joined.strip()) else b"{}")
             case "citations":
-                value[field] = [msgspec.Raw(text.encode()) for text in texts]
+                value[field] = [msgspec.Raw(well_formed(text).encode()) for text in texts]
             case "signature":
-                value[field] = texts[-1]
+                value[field] = well_formed(texts[-1])
             case _:
                 value[field] = joined
     return msgspec.json.encode(value)

@@ -1,9 +1,12 @@
 """A tool call's arguments while they stream in: what may be shown live, and whether the whole is one JSON object."""
 
+import json
+
 import jiter
 import msgspec
 
 from translation.errors import UpstreamProtocolError
+from translation.unicode import well_formed
 
 PLACEHOLDERS = ("", "{}", "null", '""')  # some servers send one of these first, and the arguments after it
 
@@ -13,23 +16,22 @@ class Arguments:
 
     def __init__(self) -> None:
         self._parts: list[str] = []
-        self._held = ""  # a placeholder that may yet be followed by the real arguments
-        self._live = False
+        self._held = ""  # may yet turn out to be a placeholder
+        self._live: bool | None = None  # None: not known yet; False: no object, so nothing can be shown before `close`
 
     def feed(self, fragment: str) -> str:
-        if not fragment:
-            return ""
-        if self._live:
+        if self._live is None:
+            fragment = self._decide(self._held + fragment)
+        if fragment:
             self._parts.append(fragment)
-            return fragment
-        joined = self._held + fragment
-        text = joined.strip()
-        if text in PLACEHOLDERS:
-            self._held = joined
+        return fragment if self._live else ""
+
+    def _decide(self, text: str) -> str:
+        text = _after_placeholder(text)
+        if any(placeholder.startswith(text.rstrip()) for placeholder in PLACEHOLDERS):
+            self._held = text
             return ""
-        self._held, self._live = "", True
-        text = _after_placeholder(joined).lstrip()
-        self._parts.append(text)
+        self._held, self._live = "", text.startswith("{")
         return text
 
     @property
@@ -38,7 +40,7 @@ class Arguments:
 
     def close(self) -> tuple[str, str]:
         """The arguments and, if they had to be mended, how. Raises when there is no object in them."""
-        text = self.text.strip()
+        text = (self._held + self.text).strip()
         if text in PLACEHOLDERS:
             return "{}", ""
         if is_object(text):
@@ -48,41 +50,59 @@ class Arguments:
     @property
     def complete(self) -> bool:
         """Whether what came so far is already one JSON object, or nothing at all."""
-        text = self.text.strip()
+        text = (self._held + self.text).strip()
         return text in PLACEHOLDERS or is_object(text)
 
 
 def _after_placeholder(text: str) -> str:
-    """`{}{"a":1}` and `null{"a":1}` mean the second; `{}` inside a longer object does not get here."""
-    for placeholder in ("{}", "null", '""'):
-        rest = text.lstrip()[len(placeholder) :]
-        if text.lstrip().startswith(placeholder) and rest.lstrip().startswith("{"):
+    """`{}{"a":1}` and `null{"a":1}` mean the second."""
+    text = text.lstrip()
+    for placeholder in PLACEHOLDERS[1:]:
+        rest = text.removeprefix(placeholder).lstrip()
+        if rest != text and rest.startswith("{"):
             return rest
     return text
 
 
 def is_object(text: str) -> bool:
-    if not text.startswith("{"):
-        return False
-    try:
-        msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
-        return False
-    return True
+    return text.startswith("{") and isinstance(_decoded(text), dict)
 
 
 def mend(text: str) -> tuple[str, str]:
-    """Arguments that are not an object as they stand: encoded twice, or cut before the closing braces."""
-    try:
-        value = msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
-        value = None
+    """Arguments that are not an object as they stand; raises when there is nothing to mend."""
+    value = _decoded(text)
     if isinstance(value, str) and is_object(value.strip()):
         return value.strip(), "arguments were encoded twice"
-    try:
-        value = jiter.from_json(text.encode("utf-8", "surrogatepass"), partial_mode=True, allow_inf_nan=False)
-    except ValueError:
-        value = None
+    value = _tolerated(text)
+    if isinstance(value, dict):
+        return well_formed(json.dumps(value, ensure_ascii=False)), "arguments held characters that JSON does not allow"
+    value = _closed(text)
     if isinstance(value, dict) and value:
         return msgspec.json.encode(value).decode(), "arguments were cut short and closed"
     raise UpstreamProtocolError(f"the upstream sent tool arguments that are not a JSON object: {text[:200]!r}")
+
+
+def _decoded(text: str) -> object:
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return None
+
+
+def _tolerated(text: str) -> object:
+    """Models write raw line ends into strings, and halves of surrogate pairs. NaN stays wrong."""
+    try:
+        return json.loads(text, strict=False, parse_constant=_refused)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _refused(constant: str) -> None:
+    raise ValueError(constant)
+
+
+def _closed(text: str) -> object:
+    try:
+        return jiter.from_json(text.encode("utf-8", "surrogatepass"), partial_mode=True, allow_inf_nan=False)
+    except ValueError:
+        return None

@@ -44,9 +44,8 @@ class SSEDecoder:
 
     def close(self) -> list[tuple[str, bytes]]:
         """The stream ended: a last event without its blank line still counts."""
-        lines = self._buffer.rstrip(b"\r").split(b"\n")
-        self._buffer = b""
-        return self._events([*lines, b""])
+        line, self._buffer = self._buffer.rstrip(b"\r"), b""
+        return self._events([line, b""])
 
     def _events(self, lines: list[bytes]) -> list[tuple[str, bytes]]:
         events: list[tuple[str, bytes]] = []
@@ -54,7 +53,7 @@ class SSEDecoder:
             if line.startswith(b"data:"):
                 value = line[6:] if line[5:6] == b" " else line[5:]
                 self._data.append(value)
-                self._size += len(value)
+                self._size += len(value) + 1
                 self._bound(self._size)
             elif not line:
                 if self._data:
@@ -64,6 +63,8 @@ class SSEDecoder:
                 self._name = line[6:].strip().decode("utf-8", "replace")
             elif line == b"data":
                 self._data.append(b"")
+                self._size += 1
+                self._bound(self._size)
         return events
 
     def _bound(self, size: int) -> None:

@@ -5,7 +5,11 @@ import msgspec
 
 def well_formed(text: str) -> str:
     """Lone surrogates, which no encoder takes, become U+FFFD; two halves that stand together become their character."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
 
 
 def json_string(text: str) -> bytes:

@@ -8,8 +8,6 @@ from collections import deque
 from collections.abc import Iterable
 from typing import assert_never
 
-import msgspec
-
 from translation.errors import UpstreamProtocolError
 from translation.events import (
     BlockDelta,
@@ -33,6 +31,7 @@ from translation.events import (
     WholeBlock,
     WireEvent,
 )
+from translation.unicode import json_string
 from translation.values import Usage
 
 STOP_REASONS: dict[Reason, str] = {
@@ -97,24 +96,25 @@ class BlockWriter:
         out: list[WireEvent] = []
         text: list[str] = []
         for event in events:
-            if type(event) is TextDelta and self._open == "text":
+            if type(event) is TextDelta and self._open == "text" and not self._waiting:
                 text.append(event.text)
                 continue
             if text:
-                out.append(BlockDelta(self._index - 1, "text_delta", "".join(text)))
+                self._write(TextDelta("".join(text)), out)
                 text = []
             self._event(event, out)
         if text:
-            out.append(BlockDelta(self._index - 1, "text_delta", "".join(text)))
+            self._write(TextDelta("".join(text)), out)
         return out
 
     def finish(self, finished: Finished, usage: Usage) -> list[WireEvent]:
         """Close what is open and end the message. The stop reason follows from what was written."""
         if self._done:
             raise UpstreamProtocolError("the upstream finished twice")
+        if self._calls:
+            raise UpstreamProtocolError("the upstream finished inside a tool call")
         self._done = True
         out: list[WireEvent] = []
-        self._flush(out)
         self._close(out)
         reason = self._stop_reason(finished.reason)
         sequence = finished.sequence if reason == "stop_sequence" else ""
@@ -205,7 +205,10 @@ class BlockWriter:
     def _open_call(self, call: _Call, out: list[WireEvent]) -> None:
         self._close(out)
         started = call.started
-        self._begin(b'{"type":"tool_use","id":%b,"name":%b,"input":{}}' % (_json(started.id), _json(started.name)), out)
+        self._begin(
+            b'{"type":"tool_use","id":%b,"name":%b,"input":{}}' % (json_string(started.id), json_string(started.name)),
+            out,
+        )
         self._open = call
         for fragment in call.pending:
             self._live(call, fragment, out)
@@ -231,7 +234,7 @@ class BlockWriter:
         self._flush(out)
 
     def _complete(self, call: _Call, out: list[WireEvent]) -> None:
-        if not call.arguments.startswith(call.sent.rstrip()):
+        if not call.arguments.startswith(call.sent) and call.arguments != call.sent.rstrip():
             raise UpstreamProtocolError("the upstream's tool arguments were not the JSON that had been streamed")
         rest = call.arguments[len(call.sent) :]
         if rest:
@@ -258,7 +261,3 @@ class BlockWriter:
             if not item.ended:
                 return
             self._complete(item, out)
-
-
-def _json(text: str) -> bytes:
-    return msgspec.json.encode(text)
