@@ -2,7 +2,7 @@
 
 import json
 
-from translation.accumulator import Accumulator
+from translation.accumulator import Accumulator, unfolded
 from translation.events import BlockDelta, BlockStart, BlockStop, MessageDelta, MessageStart, MessageStop, WireEvent
 from translation.values import Usage
 
@@ -63,3 +63,14 @@ def test_halves_of_a_character_meet_and_lone_ones_are_replaced() -> None:
     assert json.loads(folded(CALL, BlockDelta(0, "input_json_delta", '{"a":"\ud83d"}')).content)[0]["input"] == {
         "a": "\ufffd"
     }
+
+
+def test_unfolding_a_message_is_the_inverse() -> None:
+    content = (
+        b'[{"type":"thinking","thinking":"hm","signature":"s"},{"type":"text","text":"ab","citations":[{"a":1}]},'
+        b'{"type":"tool_use","id":"t","name":"n","input":{"a":1.0}},{"type":"novel","text":"x"},{"type":"text","text":""}]'
+    )
+    events = unfolded(content)
+    assert folded(*events).content == content
+    assert [event.index for event in events if isinstance(event, BlockStart)] == [0, 1, 2, 3, 4]
+    assert events[1:4] == [BlockDelta(0, "thinking_delta", "hm"), BlockDelta(0, "signature_delta", "s"), BlockStop(0)]
