@@ -5,9 +5,8 @@ from conversations.upstream import Answer, Upstreams, key_refused
 from translation import adapters
 from translation.accumulator import Accumulator
 from translation.adapter import UpstreamRequest
-from translation.events import Event, MessageStart, WireEvent
-from translation.values import Request
-from translation.writer import BlockWriter
+from translation.events import Event, Finished, MessageStart, WireEvent
+from translation.values import Request, Usage
 
 RAW_LIMIT = 8 * 1024 * 1024  # of an upstream's answer that is kept
 
@@ -17,9 +16,7 @@ class Attempt:
 
     def __init__(self, route: Route, request: Request, sent: UpstreamRequest, start: MessageStart) -> None:
         self.route = route
-        self.start = start
         self.accumulator = Accumulator()
-        self.accumulator.feed([start])
         self.raw: list[bytes] = []
         self.status = 0
         self.content_type = ""
@@ -28,12 +25,9 @@ class Attempt:
         self._raw_size = 0
         self._answer: Answer | None = None
         self._adapter = adapters.adapter(route.target.profile)
-        self._writer = BlockWriter(
-            signature=f"toolbridge_{start.id}",
-            eager=frozenset(tool.name for tool in request.tools if tool.eager),
-            omit_thinking=request.thinking is not None and request.thinking.display == "omitted",
-            starts_early=request.stream,
-        )
+        self._writer = adapters.writer(route.target.profile, request, start.id)
+        self.start = self._writer.start(start.id, start.model, start.usage)
+        self.accumulator.feed([self.start])
 
     async def send(self, upstreams: Upstreams) -> None:
         """Raises what the upstream answered instead of an answer."""
@@ -65,9 +59,10 @@ class Attempt:
         self.accumulator.feed(wire)
         return wire
 
-    @property
-    def writer(self) -> BlockWriter:
-        return self._writer
+    def finish(self, finished: Finished, usage: Usage) -> list[WireEvent]:
+        wire = self._writer.finish(finished, usage)
+        self.accumulator.feed(wire)
+        return wire
 
     def nudge(self) -> bool:
         """Whether there is a reader to be woken."""

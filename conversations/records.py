@@ -101,6 +101,7 @@ def closing(turn: Turn, status: str, error: BridgeError | None, message: Message
         conversation=turn.conversation.row,
         turn=turn.id,
         request_id=turn.ask.request_id,
+        message_id=turn.message_id,
         now=now(),
         requested_model=turn.ask.request.model[:200],
         status=status,

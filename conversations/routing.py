@@ -3,13 +3,12 @@
 from fnmatch import fnmatchcase
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from conversations.conf import Conf
 from conversations.upstream import Upstream
 from translation.adapter import Target
 from translation.errors import NotFound
-from translation.providers.profiles import PROFILES
+from translation.providers.profiles import PROFILES, Profile
 
 VARIABLES = {
     "anthropic": "ANTHROPIC_API_KEY or ANTHROPIC_UPSTREAM_URL",
@@ -36,6 +35,7 @@ class Router:
         }
         self._only_demo = not self._upstreams
         self._upstreams["demo"] = Upstream("demo", PROFILES["demo"], demo_url)
+        self._learned: dict[tuple[str, str], Profile] = {}
         self._map = {family: getattr(conf.model_map, family) for family in (*CLAUDE_FAMILIES, "default")}
 
     @property
@@ -81,8 +81,8 @@ class Router:
         if not upstream.base_url:
             stem = provider.upper().replace("-", "_")
             raise NotFound(f"model: {provider} has no address; set {stem}_BASE_URL")
-        return Route(upstream, Target(upstream.name, model, upstream.profile))
+        return Route(upstream, Target(upstream.name, model, self._learned.get((provider, model), upstream.profile)))
 
-    def replaced(self, name: str, upstream: Upstream) -> None:
-        """What was learned about an upstream's parameters counts from the next request on."""
-        self._upstreams[name] = replace(upstream, name=name)
+    def learn(self, target: Target, profile: Profile) -> None:
+        """What an upstream's refusal taught about one of its models counts from the next request on."""
+        self._learned[target.upstream, target.model] = profile

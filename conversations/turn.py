@@ -18,6 +18,7 @@ from conversations.records import Timings
 from conversations.state import Conversation, Sent
 from conversations.store.reads import KeyRow, Node
 from conversations.store.writes import ClaimRow, LinkRow, MessageRow, SaveLinks, StaleConversation, UsageRow
+from translation import adapters
 from translation.accumulator import Accumulator
 from translation.chain import link as chain_link
 from translation.client.identity import Identity
@@ -67,6 +68,7 @@ class Turn:
         self.calls: dict[int, LinkRow] = {}
         self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._shown = False
+        self._healed = False
         self._failure: BridgeError | None = None
         self._ended: BridgeError | None = None
         self._closed = False
@@ -163,24 +165,42 @@ class Turn:
     # ------------------------------------------------------------ before anything is shown
 
     async def _begin(self) -> list[WireEvent]:
-        for number in range(1, self.bridge.settings.retries + 2):
+        retries = self.bridge.settings.retries
+        while True:
             started = time.perf_counter()
             try:
                 wire = await self._first_events()
             except UpstreamFault as error:
-                self._record(number, started, error)
-                if not error.transient or number > self.bridge.settings.retries:
-                    raise
+                self._record(started, error)
                 await self.attempt.close()
-                await asyncio.sleep(_pause(number, error))
-                self.attempt = self._new_attempt()
+                if not self._heal(error):
+                    if not error.transient or retries == 0:
+                        raise
+                    await asyncio.sleep(_pause(self.bridge.settings.retries - retries, error))
+                    retries -= 1
+                self.calls, self.attempt = {}, self._new_attempt()
             else:
-                self._record(number, started, None)
+                self._record(started, None)
                 await self._opened
                 self.conversation.stored = True
                 self._shown = True
                 return wire
-        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    def _heal(self, error: UpstreamFault) -> bool:
+        """Once per turn, a request that the upstream refused for a reason that we know is changed and sent again."""
+        prepared = self.prepared
+        if self._healed or error.transient:
+            return False
+        body = b"".join(self.attempt.raw)
+        healed = adapters.healed(prepared.request, prepared.route.target, prepared.sent, error, body)
+        if healed is None:
+            return False
+        self._healed = True
+        if healed.profile is not None:
+            self.bridge.router.learn(prepared.route.target, healed.profile)
+        self.notes += [note for note in healed.sent.notes if note not in self.notes]
+        self.prepared = replace(prepared, sent=healed.sent)
+        return True
 
     async def _reprepare(self) -> None:
         """What this process believed about the conversation was not so: ask the store, and begin anew."""
@@ -210,14 +230,16 @@ class Turn:
                 return [attempt.start, *wire]
         return [attempt.start]
 
-    def _record(self, number: int, started: float, error: BridgeError | None) -> None:
+    def _record(self, started: float, error: BridgeError | None) -> None:
         target = self.prepared.route.target
         elapsed = round((time.perf_counter() - started) * 1000, 3)
         status, message = ("error", error.message) if error else ("complete", "")
         self.attempts.append(records.AttemptRecord(target.upstream, target.model, status, message, elapsed))
         if error is not None:
             model = target.model[:200]
-            entry = UsageRow(attempt=number, upstream=target.upstream, model=model, status=status, duration_ms=elapsed)
+            entry = UsageRow(
+                attempt=len(self.attempts), upstream=target.upstream, model=model, status=status, duration_ms=elapsed
+            )
             self.entries.append(entry)
 
     # ------------------------------------------------------------ each upstream read
@@ -287,8 +309,8 @@ class Turn:
         """Store the answer, then end the message."""
         self._count(finished)
         self.notes += [Note("repair", "answer-mended", what) for what in finished.notes]
-        wire = self.attempt.writer.finish(finished, self.usage)
-        self.accumulator.feed(wire)
+        wire = self.attempt.finish(finished, self.usage)
+        self.message_id = self.accumulator.id or self.message_id  # an answer that is passed on has its own
         row = self._message(finished)
         self.done = True
         try:
@@ -358,7 +380,7 @@ def _pause(attempt: int, error: BridgeError) -> float:
     """Backoff; an upstream that says when is believed, within reason."""
     if error.retry_after is not None:
         return min(error.retry_after, RETRY_CAP)
-    return float(min(RETRY_BASE * 2 ** (attempt - 1), RETRY_CAP))
+    return float(min(RETRY_BASE * 2**attempt, RETRY_CAP))
 
 
 def _consume(future: asyncio.Future[None]) -> None:

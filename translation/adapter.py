@@ -1,13 +1,14 @@
 """The border between the bridge and a provider's dialect. One file per dialect implements it, in `providers/`."""
 
+from collections.abc import Iterable
 from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 
 from translation.errors import BridgeError
-from translation.events import Event
+from translation.events import Event, Finished, WireEvent
 from translation.providers.profiles import Profile
-from translation.values import Note, Request
+from translation.values import Note, Request, Usage
 
 
 class Target(Struct, frozen=True):
@@ -37,6 +38,16 @@ class Decoder(Protocol):
     def close(self) -> list[Event]:
         """The upstream's bytes have ended."""
         ...
+
+
+class Writer(Protocol):
+    """One per client answer: makes events what the client reads."""
+
+    def feed(self, events: Iterable[Event]) -> list[WireEvent]: ...
+
+    def start(self, message_id: str, model: str, usage: Usage) -> WireEvent: ...
+
+    def finish(self, finished: Finished, usage: Usage) -> list[WireEvent]: ...
 
 
 class Adapter(Protocol):

@@ -1,12 +1,20 @@
-"""The adapter of each dialect."""
+"""The adapter of each dialect, what writes its answers, and the one more try that a refused request may be worth."""
 
-from translation.adapter import Adapter
+from msgspec import Struct
+from msgspec.structs import replace
+
+from translation.adapter import Adapter, Forgetful, Target, UpstreamRequest, Writer
+from translation.errors import OPAQUE_STATE_REJECTED, BridgeError
 from translation.providers.anthropic import Anthropic
 from translation.providers.gemini import Gemini
 from translation.providers.minimax import MiniMax
 from translation.providers.openai_chat import OpenAIChat
 from translation.providers.openai_responses import OpenAIResponses
 from translation.providers.profiles import Profile
+from translation.relay import RelayWriter
+from translation.remedies import remedy, remembered
+from translation.values import Note, Request
+from translation.writer import BlockWriter
 
 ADAPTERS: dict[str, Adapter] = {
     "openai_chat": OpenAIChat(),
@@ -24,3 +32,39 @@ def adapter(profile: Profile) -> Adapter:
 def relays(profile: Profile) -> bool:
     """Whether its decoder's frames are the client's answer: the relay writer's, not the block writer's."""
     return profile.dialect == "anthropic"
+
+
+def writer(profile: Profile, request: Request, message_id: str) -> Writer:
+    if relays(profile):
+        return RelayWriter()
+    return BlockWriter(
+        signature=f"toolbridge_{message_id}",
+        eager=frozenset(tool.name for tool in request.tools if tool.eager),
+        omit_thinking=request.thinking is not None and request.thinking.display == "omitted",
+        starts_early=request.stream,
+    )
+
+
+class Healed(Struct, frozen=True):
+    """A request changed after its refusal; `profile` when the change is worth remembering."""
+
+    sent: UpstreamRequest
+    profile: Profile | None = None
+
+
+def healed(request: Request, target: Target, sent: UpstreamRequest, error: BridgeError, body: bytes) -> Healed | None:
+    """What to send instead of a request that was refused with this body, if there is something."""
+    speaker = adapter(target.profile)
+    if error.code == OPAQUE_STATE_REJECTED and isinstance(speaker, Forgetful):
+        bare = speaker.without_state(sent)
+        return Healed(bare) if bare is not sent else None
+    found = remedy(body, sent) if error.status == 400 else None
+    if found is None:
+        return None
+    profile = remembered(target.profile, found)
+    limited = request if found.max_tokens is None else replace(request, max_tokens=found.max_tokens)
+    again = speaker.build(limited, replace(target, profile=profile))
+    if again.body == sent.body:
+        return None
+    note = Note("degradation", "parameter-healed", f"sent again, since the upstream said: {found.why[:300]}")
+    return Healed(replace(again, notes=(*again.notes, note)), profile if profile != target.profile else None)

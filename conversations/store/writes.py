@@ -46,7 +46,7 @@ ON CONFLICT (conversation_id, tool_use_id) DO UPDATE SET arguments = excluded.ar
 LINK_DONE = """
 UPDATE conversations_toolmapping SET arguments = %s, state = %s, status = %s WHERE conversation_id = %s AND tool_use_id = %s"""
 CLOSE = """
-UPDATE conversations_turn SET status = %s, upstream = %s, resolved_model = %s, returned_model = %s, attempts = %s, notes = %s,
+UPDATE conversations_turn SET status = %s, message_id = %s, upstream = %s, resolved_model = %s, returned_model = %s, attempts = %s, notes = %s,
   note_count = %s, answer = %s, answer_meta = %s, answer_hash = %s, stop_reason = %s, http_status = %s, error_type = %s,
   error_message = %s, input_tokens = %s, output_tokens = %s, cache_read = %s, cache_write = %s, thinking_tokens = %s,
   usage_estimated = %s, cost_micros = %s, tool_count = %s, first_byte_ms = %s, first_token_ms = %s, duration_ms = %s
@@ -251,6 +251,7 @@ class CloseTurn(Struct, frozen=True, kw_only=True):
     conversation: ConversationRow
     turn: int
     request_id: str
+    message_id: str
     now: str
     requested_model: str
     status: str
@@ -275,6 +276,7 @@ class CloseTurn(Struct, frozen=True, kw_only=True):
         answer_hash = self.message.chain_hash if self.message else b""
         where = (
             self.status,
+            self.message_id,
             last.upstream,
             last.model,
             last.returned_model,
