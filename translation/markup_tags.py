@@ -71,7 +71,7 @@ class Scanner:
 
 
 def _tag(match: re.Match[str]) -> Tag:
-    kind = match.lastgroup or ""
+    kind = KINDS.get(match.lastgroup or "", match.lastgroup or "")
     name = ""
     if kind == "invoke":
         name = _attribute(match["tool"])
@@ -93,8 +93,10 @@ def _attribute(text: str) -> str:
 
 # ---------------------------------------------------------------- grammars
 
+# Each alternative begins with a plain character, outside of any group: so the engine skips the text between tags.
 SPECIAL = re.compile(r"[<\[\]]")
-MARKER = rf"\]~b\](?:(?:{'|'.join(ROLES)})(?!\w))?\n?|\]~!b\[|\[e~\["
+MARKERS = rf"\](?P<role>~b\](?:(?:{'|'.join(ROLES)})(?!\w))?\n?)|\](?P<begin>~!b\[)|\[(?P<end>e~\[)"
+KINDS = {"role": "marker", "begin": "marker", "end": "marker", "bare_wrap": "wrap", "bare_unwrap": "unwrap"}
 
 
 def _prefixes(literal: str, rest: str = "") -> str:
@@ -117,10 +119,10 @@ NAMED = _prefixes("name", rf"\s{{0,8}}(?:=(?:{ATTRIBUTE})?)?")
 
 M2 = Grammar(
     tag=re.compile(
-        r"(?P<think><think>)|(?P<unthink></think>)|(?P<wrap><minimax:tool_call>)|(?P<unwrap></minimax:tool_call>)"
-        rf"|(?P<invoke><invoke\s{{1,8}}name\s{{0,8}}=(?P<tool>{ATTRIBUTE})>)|(?P<uninvoke></invoke>)"
-        rf"|(?P<param><parameter\s{{1,8}}name\s{{0,8}}=(?P<parameter>{ATTRIBUTE})>)|(?P<unparam></parameter(?P<ending>)>)"
-        rf"|(?P<marker>{MARKER})"
+        r"<(?P<think>think>)|<(?P<unthink>/think>)|<(?P<wrap>minimax:tool_call>)|<(?P<unwrap>/minimax:tool_call>)"
+        rf"|<(?P<invoke>invoke\s{{1,8}}name\s{{0,8}}=(?P<tool>{ATTRIBUTE})>)|<(?P<uninvoke>/invoke>)"
+        rf"|<(?P<param>parameter\s{{1,8}}name\s{{0,8}}=(?P<parameter>{ATTRIBUTE})>)|<(?P<unparam>/parameter(?P<ending>)>)"
+        rf"|{MARKERS}"
     ),
     partial=_growing(
         ("<think>", "</think>", "<minimax:tool_call>", "</minimax:tool_call>", "</invoke>", "</parameter>"),
@@ -129,15 +131,16 @@ M2 = Grammar(
     namespaced=False,
 )
 
-_NS = re.escape(NAMESPACE) + r"\s{0,8}"
+_NS = re.escape(NAMESPACE[1:]) + r"\s{0,8}"
 
 M3 = Grammar(
     tag=re.compile(
-        r"(?P<think><(?:mm:)?think>)|(?P<unthink></(?:mm:)?think>)"
-        rf"|(?P<wrap>(?:{_NS})?<tool_call>)|(?P<unwrap>(?:{_NS})?</tool_call>)"
-        rf"|(?P<invoke>{_NS}<invoke\s{{1,8}}name\s{{0,8}}=(?P<tool>{ATTRIBUTE})>)|(?P<uninvoke>{_NS}</invoke>)"
-        rf"|(?P<unparam>{_NS}</(?P<ending>{ATTRIBUTE})>)|(?P<param>{_NS}<(?P<parameter>{ATTRIBUTE})>)"
-        rf"|(?P<marker>{re.escape(NAMESPACE)}|{MARKER})"
+        r"<(?P<think>(?:mm:)?think>)|<(?P<unthink>/(?:mm:)?think>)"
+        r"|<(?P<bare_wrap>tool_call>)|<(?P<bare_unwrap>/tool_call>)"
+        rf"|\](?P<wrap>{_NS}<tool_call>)|\](?P<unwrap>{_NS}</tool_call>)"
+        rf"|\](?P<invoke>{_NS}<invoke\s{{1,8}}name\s{{0,8}}=(?P<tool>{ATTRIBUTE})>)|\](?P<uninvoke>{_NS}</invoke>)"
+        rf"|\](?P<unparam>{_NS}</(?P<ending>{ATTRIBUTE})>)|\](?P<param>{_NS}<(?P<parameter>{ATTRIBUTE})>)"
+        rf"|\](?P<marker>{re.escape(NAMESPACE[1:])})|{MARKERS}"
     ),
     partial=_growing(
         ("<mm:think>", "</mm:think>", "<think>", "</think>", "<tool_call>", "</tool_call>"),
