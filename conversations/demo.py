@@ -11,6 +11,22 @@ import httptools
 import msgspec
 
 MODEL = "demo"
+# Claude Code offers tools that start other conversations with this very model, or change files: the demo prefers to read.
+RANKS = dict.fromkeys(("Read", "Glob", "Grep", "LS"), 0) | dict.fromkeys(
+    (
+        "Agent",
+        "Task",
+        "Workflow",
+        "Skill",
+        "ScheduleWakeup",
+        "ListAgents",
+        "ReportFindings",
+        "ToolSearch",
+        "Edit",
+        "Write",
+    ),
+    2,
+)
 Json = dict[str, Any]
 
 
@@ -102,6 +118,9 @@ def reply(request: Json) -> tuple[str, list[Json]]:
         tools = []
     if isinstance(forced, dict):
         tools = [tool for tool in tools if tool["name"] == forced["function"]["name"]]
+    tools.sort(key=lambda tool: RANKS.get(tool["name"], 1))
+    harmless = [tool for tool in tools if RANKS.get(tool["name"], 1) < 2]
+    tools = harmless or tools
     if tools:
         count = 1 if request.get("parallel_tool_calls") is False else 2
         return "", [_call(number, tool) for number, tool in enumerate(tools[:count])]

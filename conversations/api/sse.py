@@ -22,6 +22,9 @@ STREAM_HEADERS = [
     (b"x-accel-buffering", b"no"),
 ]
 WARNINGS = {"unstored-link": "unstored-link", "usage-estimated": "usage-estimated"}
+ROUTINE = frozenset(
+    {"system-in-place", "results-ordered", "merged", "tools-deferred"}
+)  # every healthy session has them
 WARNING_KINDS = {"substitution": "state-substituted", "repair": "history-repaired"}
 
 
@@ -119,4 +122,6 @@ def _headers(turn: Turn | Repeat) -> list[tuple[bytes, bytes]]:
 
 
 def _warning(note: Note) -> str | None:
+    if note.rule in ROUTINE:
+        return None
     return WARNINGS.get(note.rule) or WARNING_KINDS.get(note.kind)

@@ -245,11 +245,11 @@ def test_deep_arguments_are_refused_and_less_deep_ones_kept() -> None:
     assert refusal(content(USE | {"input": nested(MAX_DEPTH + 1)})) == (
         f"messages.0.content.0.input: JSON is nested deeper than {MAX_DEPTH} levels"
     )
-    assert parse(content(USE | {"input": nested(MAX_DEPTH)}), V1, ())
+    assert parse(content(USE | {"input": nested(MAX_DEPTH)}), V1, ()).messages
 
 
 def test_wide_arguments_are_not_deep() -> None:
-    assert parse(content(USE | {"input": {"a": [[{}]] * MAX_DEPTH, "b": "[" * 500}}), V1, ())
+    assert parse(content(USE | {"input": {"a": [[{}]] * MAX_DEPTH, "b": "[" * 500}}), V1, ()).messages
 
 
 @pytest.mark.parametrize("number", ["1e999", "1" * 5000])
@@ -268,5 +268,5 @@ def test_unknown_version_is_refused(version: str) -> None:
 @pytest.mark.parametrize("name", ["temperature", "top_p", "top_k"])
 def test_sampling_is_refused_by_the_newer_version(name: str) -> None:
     assert refusal(body(**{name: 1}), V2) == f"{name}: Extra inputs are not permitted in version 2026-10-21"
-    assert parse(body(**{name: None}), V2, ())
-    assert parse(body(**{name: 1}), V1, ())
+    assert parse(body(**{name: None}), V2, ()).messages
+    assert parse(body(**{name: 1}), V1, ()).messages
