@@ -245,4 +245,14 @@ LOGGING = {
     },
 }
 
-UNFOLD = {"SITE_TITLE": "Toolbridge", "SITE_HEADER": "Toolbridge", "SHOW_HISTORY": False, "SHOW_VIEW_ON_SITE": False}
+UNFOLD = {
+    "SITE_TITLE": "Toolbridge",
+    "SITE_HEADER": "Toolbridge",
+    "SITE_SYMBOL": "linked_services",
+    "SITE_URL": "/admin/",
+    "SHOW_HISTORY": False,
+    "SHOW_VIEW_ON_SITE": False,
+    "STYLES": ["/static/conversations/console.css"],
+    "SCRIPTS": ["/static/conversations/console.js"],
+    "SIDEBAR": {"show_search": False, "navigation": "conversations.admin.navigation.sidebar"},
+}

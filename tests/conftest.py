@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
+import django
 import pytest
 
 from tests.servers.bridge import PROJECT, Bridge
@@ -34,6 +35,12 @@ StartBridge = Callable[..., Bridge]
 
 def pytest_unconfigure() -> None:
     shutil.rmtree(os.environ["BRIDGE_HOME"], ignore_errors=True)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """pytest-django looked for settings before this module named them; test modules import models, so set up now."""
+    if config.pluginmanager.hasplugin("django"):
+        django.setup()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -49,6 +49,7 @@ class Conversation(models.Model):
             models.Index(fields=["session_id"], name="conversation_session", condition=~models.Q(session_id="")),
             models.Index(fields=["ended_at"], name="conversation_ended", condition=models.Q(ended_at__isnull=False)),
         ]
+        permissions = [("view_content", "Can read what was said in conversations")]
 
     def __str__(self) -> str:
         return self.external_id

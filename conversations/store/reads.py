@@ -167,7 +167,9 @@ def turn_links(db: Database, turn: int) -> list[Link]:
 
 def answer_by_message(db: Database, key: int, message_id: str) -> Answer | None:
     """The turn that answered with this msg_… id."""
-    sql = """SELECT turn_id FROM conversations_message WHERE api_key_id = %s AND message_id = %s AND message_id <> ''"""
+    # The condition as the index has it: SQLite does not see that `<>` says the same, and would read the whole table.
+    sql = """SELECT turn_id FROM conversations_message
+        WHERE api_key_id = %s AND message_id = %s AND NOT (message_id = '')"""
     for (turn,) in db.query(sql, (key, message_id)):
         return answer_of_turn(db, turn)
     return None

@@ -1,0 +1,167 @@
+"""API keys: issued (the secret is shown once, and kept nowhere), changed, revoked."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.db.models import Model, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.decorators import method_decorator
+from django.utils.safestring import SafeString
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_variables
+from unfold.admin import ModelAdmin
+from unfold.decorators import action, display
+from unfold.enums import ActionVariant
+
+from conversations import keys
+from conversations.admin import cells
+from conversations.admin.confirming import Question, confirmed
+from conversations.models import ApiKey, Conversation, UsageEntry
+from conversations.process import current
+
+
+class StateFilter(admin.SimpleListFilter):
+    title = "state"
+    parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: object) -> list[tuple[str, str]]:
+        return [("usable", "usable"), ("revoked", "revoked"), ("expired", "expired")]
+
+    def queryset(self, request: HttpRequest, queryset: "QuerySet[ApiKey]") -> "QuerySet[ApiKey]":
+        match self.value():
+            case "usable":
+                return queryset.filter(pk__in=ApiKey.objects.usable())
+            case "revoked":
+                return queryset.filter(revoked_at__isnull=False)
+            case "expired":
+                return queryset.filter(revoked_at=None, expires_at__lte=timezone.now())
+            case _:
+                return queryset
+
+
+@admin.register(ApiKey)
+class ApiKeyAdmin(ModelAdmin):
+    list_display = ("name", "begins", "state", "storage", "expires", "issued", "conversations", "usage")
+    list_filter = (StateFilter, "storage")
+    list_filter_submit = True
+    search_fields = ("name", "prefix")
+    search_help_text = "Name or first characters"
+    show_full_result_count = False
+    ordering = ("-created_at",)
+    actions = None
+    add_form_template = "admin/conversations/apikey/issue.html"
+    actions_detail = ("revoke_page",)
+    fields = ("name", "storage", "expires_at")
+    readonly_fields = ("begins", "state", "issued", "revoked_at", "conversations", "usage")
+
+    def get_fieldsets(self, request: HttpRequest, obj: ApiKey | None = None) -> Any:
+        if obj is None:
+            return ((None, {"fields": self.fields}),)
+        shown = ("begins", "state", "issued", "conversations", "usage")
+        return ((None, {"fields": self.fields}), ("Key", {"fields": shown}))
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Its conversations and its ledger belong to it; it is revoked instead."""
+        return False
+
+    def has_revoke_permission(self, request: HttpRequest, object_id: object = None) -> bool:
+        return request.user.has_perm("conversations.change_apikey")
+
+    # ------------------------------------------------------------ columns
+
+    @display(description="begins with")
+    def begins(self, row: ApiKey) -> SafeString:
+        return cells.code(f"{row.prefix}…")
+
+    @display(description="state", label={"usable": "success", "revoked": "danger", "expired": "warning"})
+    def state(self, row: ApiKey) -> str:
+        if row.revoked_at is not None:
+            return "revoked"
+        return "usable" if row.usable else "expired"
+
+    @display(description="expires", ordering="expires_at")
+    def expires(self, row: ApiKey) -> object:
+        return row.expires_at or "never"
+
+    @display(description="issued", ordering="created_at")
+    def issued(self, row: ApiKey) -> SafeString:
+        return cells.moment(row.created_at)
+
+    @display(description="conversations")
+    def conversations(self, row: ApiKey) -> SafeString:
+        return cells.listed(Conversation, "show", key=row.pk)
+
+    @display(description="usage")
+    def usage(self, row: ApiKey) -> SafeString:
+        return cells.listed(UsageEntry, "show", key=row.pk)
+
+    # ------------------------------------------------------------ issuing
+
+    @method_decorator(never_cache)
+    @sensitive_variables("secret")
+    def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
+        """The secret is in the answer to the form, and nowhere else: no redirect, so nothing has to carry it."""
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        form = self.get_form(request)(request.POST or None)
+        if request.method != "POST" or not form.is_valid():
+            form_page: HttpResponse = super().add_view(request, form_url, extra_context)
+            return form_page
+        with transaction.atomic():
+            asked = form.cleaned_data
+            key, secret = keys.issue(asked["name"], storage=asked["storage"], expires_at=asked["expires_at"])
+            self.log_addition(request, key, "Issued")
+        return self._issued(request, key, secret)
+
+    @sensitive_variables("secret")
+    def _issued(self, request: HttpRequest, key: ApiKey, secret: str) -> HttpResponse:
+        context = self.admin_site.each_context(request) | {
+            "title": "API key issued",
+            "opts": self.model._meta,
+            "key": key,
+            "secret": secret,
+            "server": f"{request.scheme}://{request.get_host()}",
+            "list_url": reverse("admin:conversations_apikey_changelist"),
+        }
+        return TemplateResponse(request, "admin/conversations/apikey/issued.html", context)
+
+    # ------------------------------------------------------------ changing and revoking
+
+    def save_model(self, request: HttpRequest, obj: ApiKey, form: "forms.ModelForm[ApiKey]", change: Any) -> None:
+        """Every process hears that a key has changed."""
+        with transaction.atomic():
+            super().save_model(request, obj, form, change)
+            keys.announce(obj)
+        current().hear("key", obj.digest)
+
+    @action(description="Revoke", icon="block", url_path="revoke", variant=ActionVariant.DANGER,
+            permissions=["revoke"])  # fmt: skip
+    def revoke_page(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        key = self.get_object(request, object_id)
+        if key is None:
+            raise Http404
+        text = (
+            "Requests with this key are refused from now on, everywhere within a second. This cannot be undone: issue "
+            "another key instead. Its conversations and its ledger stay."
+        )
+        question = Question(
+            "Revoke this API key?", text, "Revoke", (("API key", str(key)),), danger=True, back=cells.url(key)
+        )
+
+        def revoke() -> str:
+            keys.revoke(key)
+            current().hear("key", key.digest)
+            self.log_change(request, key, "Revoked")
+            return f"{key} is revoked."
+
+        return confirmed(self, request, question, revoke)
+
+    def get_actions_detail(self, request: HttpRequest, object_id: int) -> list[Any]:
+        revoked = ApiKey.objects.filter(pk=object_id, revoked_at__isnull=False).exists()
+        return [] if revoked else list(super().get_actions_detail(request, object_id))

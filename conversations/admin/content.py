@@ -1,0 +1,93 @@
+"""Content on a page: made harmless, bounded, and only for those who may read it.
+
+Django escapes what templates print; what is left to do here is what escaping does not do: control characters, terminal
+codes, marks that turn the direction of text around, and values of many megabytes.
+"""
+
+import re
+
+import msgspec
+from django.http import HttpRequest
+from django.template.loader import render_to_string
+from django.utils.safestring import SafeString
+from msgspec import Struct
+
+from conversations.admin import wording
+
+PERMISSION = "conversations.view_content"
+SHOWN = 20_000  # characters of one value on a page
+FOLDED = 400  # longer values are folded
+TAIL = 1_000  # of a cut value's end
+
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\ud800-\udfff\U000e0000-\U000e007f]"
+)
+
+
+class Shown(Struct, frozen=True):
+    """A value as a page shows it."""
+
+    text: str
+    size: int  # of the whole value, bytes
+    cut: int = 0  # characters left out between text and tail
+    tail: str = ""
+    label: str = ""
+
+    @property
+    def folded(self) -> bool:
+        return len(self.text) > FOLDED or self.text.count("\n") > 12
+
+    @property
+    def words(self) -> str:
+        return wording.size(self.size)
+
+    @property
+    def left_out(self) -> str:
+        return wording.size(self.cut)
+
+    @property
+    def first_line(self) -> str:
+        return self.text[:200].partition("\n")[0]
+
+
+def reads_content(request: HttpRequest) -> bool:
+    return request.user.has_perm(PERMISSION)
+
+
+def harmless(text: str) -> str:
+    """Every character that cannot be seen is shown by its name."""
+    return _INVISIBLE.sub(_name, text)
+
+
+def _name(match: re.Match[str]) -> str:
+    number = ord(match[0])
+    if number < 0x20:
+        return chr(0x2400 + number)  # ␀ … ␛: the pictures of the control characters
+    return "␡" if number == 0x7F else f"⟨U+{number:04X}⟩"
+
+
+def shown(value: str | bytes, label: str = "") -> Shown:
+    """A value cut to what a page can hold. Bytes are decoded as far as they can be."""
+    size = len(value) if isinstance(value, bytes) else len(value.encode("utf-8", "surrogatepass"))
+    text = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value
+    # Carriage returns at line ends are no news; alone they are.
+    text = text.replace("\r\n", "\n")
+    if len(text) <= SHOWN + TAIL:
+        return Shown(harmless(text), size, label=label)
+    cut = len(text) - SHOWN - TAIL
+    return Shown(harmless(text[:SHOWN]), size, cut, harmless(text[-TAIL:]), label)
+
+
+def pretty(raw: bytes) -> bytes:
+    """JSON with its lines and indents; anything else as it is."""
+    try:
+        return msgspec.json.format(raw, indent=2)
+    except msgspec.DecodeError:
+        return raw
+
+
+def json_view(raw: bytes, label: str) -> SafeString:
+    if not raw:
+        return SafeString(wording.NONE)
+    return render_to_string("admin/conversations/value.html", {"value": shown(pretty(raw), label), "open": True})

@@ -1,0 +1,93 @@
+"""What lists can be narrowed to. No filter counts or sorts a whole table to offer its choices."""
+
+import datetime as dt
+from typing import Any
+
+from django.contrib.admin import SimpleListFilter
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+from unfold.contrib.filters.admin import DropdownFilter
+
+from conversations.models import ApiKey
+
+RECENT = 2_000  # rows that are looked at for the choices of a filter
+SPANS = {
+    "15m": ("last 15 minutes", dt.timedelta(minutes=15)),
+    "1h": ("last hour", dt.timedelta(hours=1)),
+    "24h": ("last 24 hours", dt.timedelta(hours=24)),
+    "7d": ("last 7 days", dt.timedelta(days=7)),
+    "30d": ("last 30 days", dt.timedelta(days=30)),
+}
+
+Rows = QuerySet[Any]
+Choices = list[tuple[str, str]]
+
+
+class KeyFilter(DropdownFilter):
+    title = "API key"
+    parameter_name = "key"
+
+    def lookups(self, request: HttpRequest, model_admin: object) -> Choices:
+        return [(str(key.pk), str(key)) for key in ApiKey.objects.only("name", "prefix").order_by("name")[:500]]
+
+    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
+        value = self.value()
+        return queryset.filter(api_key=int(value)) if value and value.isdigit() else queryset
+
+
+def since(field: str) -> type[SimpleListFilter]:
+    """Rows whose `field` is in a span that ends now."""
+
+    class SinceFilter(SimpleListFilter):
+        title = "time"
+        parameter_name = "since"
+
+        def lookups(self, request: HttpRequest, model_admin: object) -> Choices:
+            return [(span, words) for span, (words, _) in SPANS.items()]
+
+        def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
+            span = SPANS.get(self.value() or "")
+            return queryset.filter(**{f"{field}__gte": timezone.now() - span[1]}) if span else queryset
+
+    return SinceFilter
+
+
+def recent_values(field: str, words: str) -> type[DropdownFilter]:
+    """The values that a column has in the newest rows; any other can still be given in the address."""
+
+    class RecentValuesFilter(DropdownFilter):
+        title = words
+        parameter_name = field
+
+        def lookups(self, request: HttpRequest, model_admin: Any) -> Choices:
+            model: type[Model] = model_admin.model
+            newest = model._default_manager.order_by("-pk").values_list(field, flat=True)[:RECENT]
+            values = set(newest) | ({self.value()} if self.value() else set())
+            return [(value, value) for value in sorted(filter(None, values))]
+
+        def value(self) -> str | None:
+            found: str | None = self.used_parameters.get(self.parameter_name)
+            return found
+
+        def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
+            return queryset.filter(**{field: self.value()}) if self.value() else queryset
+
+    return RecentValuesFilter
+
+
+class NotesFilter(SimpleListFilter):
+    title = "repairs and notes"
+    parameter_name = "notes"
+
+    def lookups(self, request: HttpRequest, model_admin: object) -> Choices:
+        return [("yes", "with notes"), ("no", "without")]
+
+    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
+        match self.value():
+            case "yes":
+                return queryset.filter(note_count__gt=0)
+            case "no":
+                return queryset.filter(note_count=0)
+            case _:
+                return queryset

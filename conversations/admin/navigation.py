@@ -1,0 +1,39 @@
+"""The sidebar."""
+
+from typing import Any
+
+from django.http import HttpRequest
+from django.urls import reverse
+
+
+def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
+    return [
+        {
+            "title": "Traffic",
+            "items": [
+                _item(request, "Conversations", "forum", "conversation"),
+                _item(request, "Turns", "swap_vert", "turn"),
+                _item(request, "Tool calls", "build", "toolmapping"),
+                _item(request, "Usage", "payments", "usageentry"),
+            ],
+        },
+        {
+            "title": "Access",
+            "items": [
+                _item(request, "API keys", "key", "apikey"),
+                _item(request, "Operators", "person", "user", "auth"),
+                _item(request, "Groups", "group", "group", "auth"),
+            ],
+        },
+        {"title": "System", "items": [_item(request, "Processes", "memory", "process")]},
+    ]
+
+
+def _item(request: HttpRequest, title: str, icon: str, model: str, app: str = "conversations") -> dict[str, Any]:
+    user = request.user
+    return {
+        "title": title,
+        "icon": icon,
+        "link": reverse(f"admin:{app}_{model}_changelist"),
+        "permission": lambda _: user.has_perm(f"{app}.view_{model}"),
+    }

@@ -1,0 +1,59 @@
+"""What the admin of every kind of record has in common: it is read-only, large, and found by ids."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from django.db.models import Model, Q, QuerySet
+from django.http import HttpRequest
+from unfold.admin import ModelAdmin
+from unfold.views import ChangeList
+
+from conversations.admin.paginator import BoundedPaginator
+
+Rows = QuerySet[Any]
+
+
+class RecordList(ChangeList):
+    """The number of all rows is not known, and the page's header need not speak of it."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        self.full_result_count = self.result_count
+
+
+class RecordAdmin(ModelAdmin):
+    """Nothing can be added, changed or deleted here; subclasses offer what can be done as pages of their own."""
+
+    paginator = BoundedPaginator
+    show_full_result_count = False
+    list_per_page = 50
+    list_max_show_all = 0
+    list_filter_submit = True
+    actions = None
+    # Django asks for fields to show the search box; `find` answers instead of them.
+    search_fields: tuple[str, ...] = ("pk",)
+    find: Callable[[str], Q]
+    # Conversations that ended are out of sight, and so is all that is theirs.
+    living: dict[str, None] = {}
+    # Content is large and no list shows it.
+    deferred: Sequence[str] = ()
+
+    def get_queryset(self, request: HttpRequest) -> Rows:
+        rows: Rows = super().get_queryset(request)
+        return rows.filter(**self.living).defer(*self.deferred)
+
+    def get_changelist(self, request: HttpRequest, **_: Any) -> type[RecordList]:
+        return RecordList
+
+    def get_search_results(self, request: HttpRequest, queryset: Rows, search_term: str) -> tuple[Rows, bool]:
+        term = search_term.strip()
+        return (queryset.filter(type(self).find(term)) if term else queryset), False
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False

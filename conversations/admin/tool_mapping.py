@@ -1,0 +1,98 @@
+"""Tool calls: the client's id on one side, the upstream's on the other."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest
+from django.utils.safestring import SafeString
+from unfold.decorators import display
+
+from conversations.admin import cells, finding, wording
+from conversations.admin.content import json_view, reads_content
+from conversations.admin.filters import KeyFilter, recent_values, since
+from conversations.admin.record import RecordAdmin, Rows
+from conversations.admin.status import TOOL_COLOURS
+from conversations.admin.turn import CONTENT
+from conversations.models import ToolMapping, Turn
+
+
+@admin.register(ToolMapping)
+class ToolMappingAdmin(RecordAdmin):
+    list_display = ("tool", "outcome", "conversation_link", "model_path", "call_id", "result", "latency", "when")
+    list_select_related = ("conversation", "turn")
+    list_filter = (KeyFilter, "status", recent_values("tool_name", "tool"), recent_values("upstream", "upstream"),
+                   recent_values("model", "model"), since("created_at"))  # fmt: skip
+    ordering = ("-id",)
+    sortable_by = ()
+    search_help_text = "Tool id (ours or the upstream's), tool name, conversation or request id"
+    find = staticmethod(finding.tool_mappings)
+    living = {"conversation__ended_at": None}
+    deferred = ("arguments", "state", *(f"turn__{field}" for field in CONTENT))
+    fieldsets = (
+        ("Call", {"fields": ("tool_name", "status", "tool_use_id", "conversation_link", "turn_link", "ordinal",
+                             "when")}),
+        ("Arguments", {"fields": ("arguments_shown",)}),
+        ("Result", {"fields": ("is_error", "result", "latency", "answered_in", "answered_at")}),
+        ("Upstream", {"fields": ("upstream", "model", "upstream_name", "upstream_call_id", "opaque")}),
+    )  # fmt: skip
+    readonly_fields = ("conversation_link", "turn_link", "arguments_shown", "result", "latency", "answered_in",
+                       "opaque", "when")  # fmt: skip
+
+    def get_queryset(self, request: HttpRequest) -> Rows:
+        rows: Rows = super().get_queryset(request).select_related("conversation", "turn")
+        return rows
+
+    def get_fieldsets(self, request: HttpRequest, obj: ToolMapping | None = None) -> Any:
+        return [part for part in self.fieldsets if part[0] != "Arguments" or reads_content(request)]
+
+    @display(description="tool", ordering="tool_name", header=True)
+    def tool(self, row: ToolMapping) -> list[object]:
+        return [row.tool_name, cells.code(row.tool_use_id)]
+
+    @display(description="status", label=TOOL_COLOURS)
+    def outcome(self, row: ToolMapping) -> str:
+        return row.status
+
+    @display(description="conversation")
+    def conversation_link(self, row: ToolMapping) -> SafeString:
+        return cells.code_link(row.conversation, row.conversation.external_id)
+
+    @display(description="turn")
+    def turn_link(self, row: ToolMapping) -> SafeString:
+        return cells.code_link(row.turn, row.turn.request_id)
+
+    @display(description="answered in")
+    def answered_in(self, row: ToolMapping) -> SafeString:
+        found = Turn.objects.filter(pk=row.answered_turn).only("request_id").first() if row.answered_turn else None
+        return cells.code_link(found, found.request_id) if found else SafeString(wording.NONE)
+
+    @display(description="model")
+    def model_path(self, row: ToolMapping) -> SafeString:
+        return cells.short(f"{row.upstream}/{row.model}")
+
+    @display(description="upstream's id")
+    def call_id(self, row: ToolMapping) -> SafeString:
+        return cells.code(row.upstream_call_id)
+
+    @display(description="result")
+    def result(self, row: ToolMapping) -> str:
+        return wording.size(row.result_size) if row.answered_at else wording.NONE
+
+    @display(description="latency")
+    def latency(self, row: ToolMapping) -> str:
+        """From the call to its result: the tool's time and the client's."""
+        if row.answered_at is None:
+            return wording.NONE
+        return wording.milliseconds((row.answered_at - row.created_at).total_seconds() * 1_000)
+
+    @display(description="arguments")
+    def arguments_shown(self, row: ToolMapping) -> SafeString:
+        return json_view(bytes(row.arguments), "arguments")
+
+    @display(description="opaque state")
+    def opaque(self, row: ToolMapping) -> str:
+        return f"kept, {wording.size(len(row.state))}" if row.state else "none"
+
+    @display(description="called")
+    def when(self, row: ToolMapping) -> SafeString:
+        return cells.moment(row.created_at)

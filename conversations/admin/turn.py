@@ -1,0 +1,115 @@
+"""Turns: one request, every hop of it."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest
+from django.utils.safestring import SafeString
+from unfold.decorators import display
+
+from conversations.admin import cells, finding, wording
+from conversations.admin.filters import KeyFilter, NotesFilter, recent_values, since
+from conversations.admin.record import RecordAdmin, Rows
+from conversations.admin.status import TURN_COLOURS
+from conversations.models import ToolMapping, Turn, UsageEntry
+
+CONTENT = ("params", "headers", "attempts", "notes", "sent_tail", "sent_meta", "answer", "answer_meta")
+
+
+@admin.register(Turn)
+class TurnAdmin(RecordAdmin):
+    list_display = ("request_cell", "outcome", "conversation_link", "model_path", "tokens", "tools", "notes_shown",
+                    "times", "when")  # fmt: skip
+    list_select_related = ("conversation",)
+    list_filter = (KeyFilter, "status", recent_values("upstream", "upstream"),
+                   recent_values("resolved_model", "model"), NotesFilter, since("started_at"))  # fmt: skip
+    ordering = ("-id",)
+    sortable_by = ()
+    search_help_text = "Request, message, conversation or tool id, tool name"
+    find = staticmethod(finding.turns)
+    living = {"conversation__ended_at": None}
+    deferred = CONTENT
+    fieldsets = (
+        ("Turn", {"fields": ("request_id", "message_id", "status", "conversation_link", "key", "started_at",
+                             "stream")}),
+        ("Way", {"fields": ("requested_model", "model_path", "returned_model", "stop_reason", "http_status", "error")}),
+        ("Used", {"fields": ("input_tokens", "output_tokens", "cache_read", "cache_write", "thinking_tokens",
+                             "usage_estimated", "cost", "tools", "ledger", "notes_shown")}),
+        ("Timing", {"fields": ("in_bridge", "first_byte", "first_token", "duration", "process")}),
+    )  # fmt: skip
+    readonly_fields = ("conversation_link", "key", "model_path", "error", "cost", "tools", "ledger", "notes_shown",
+                       "in_bridge", "first_byte", "first_token", "duration")  # fmt: skip
+
+    def get_queryset(self, request: HttpRequest) -> Rows:
+        rows: Rows = super().get_queryset(request).select_related("conversation", "api_key")
+        return rows
+
+    @display(description="request")
+    def request_cell(self, row: Turn) -> SafeString:
+        return cells.code(row.request_id)
+
+    @display(description="status", label=TURN_COLOURS)
+    def outcome(self, row: Turn) -> str:
+        return row.status
+
+    @display(description="conversation")
+    def conversation_link(self, row: Turn) -> SafeString:
+        return cells.code_link(row.conversation, row.conversation.external_id)
+
+    @display(description="API key")
+    def key(self, row: Turn) -> SafeString:
+        return cells.link(row.api_key, str(row.api_key))
+
+    @display(description="model")
+    def model_path(self, row: Turn) -> SafeString:
+        return cells.short(f"{row.upstream}/{row.resolved_model}" if row.upstream else row.requested_model)
+
+    @display(description="error")
+    def error(self, row: Turn) -> str:
+        return f"{row.error_type}: {row.error_message}" if row.error_type else wording.NONE
+
+    @display(description="tokens in / out")
+    def tokens(self, row: Turn) -> SafeString:
+        read = row.input_tokens + row.cache_read + row.cache_write
+        mark = "~" if row.usage_estimated else ""
+        return cells.short(f"{mark}{wording.count(read)} / {wording.count(row.output_tokens)}")
+
+    @display(description="tool calls")
+    def tools(self, row: Turn) -> Any:
+        return cells.listed(ToolMapping, str(row.tool_count), turn=row.pk) if row.tool_count else wording.NONE
+
+    @display(description="ledger")
+    def ledger(self, row: Turn) -> SafeString:
+        return cells.listed(UsageEntry, "attempts and usage", q=row.request_id)
+
+    @display(description="notes")
+    def notes_shown(self, row: Turn) -> str:
+        return str(row.note_count) if row.note_count else wording.NONE
+
+    @display(description="cost")
+    def cost(self, row: Turn) -> str:
+        return wording.money(row.cost_micros)
+
+    @display(description="in the bridge")
+    def in_bridge(self, row: Turn) -> str:
+        return wording.milliseconds(row.state_ms)
+
+    @display(description="first byte")
+    def first_byte(self, row: Turn) -> str:
+        return wording.milliseconds(row.first_byte_ms)
+
+    @display(description="first token")
+    def first_token(self, row: Turn) -> str:
+        return wording.milliseconds(row.first_token_ms)
+
+    @display(description="took")
+    def duration(self, row: Turn) -> str:
+        return wording.milliseconds(row.duration_ms)
+
+    @display(description="first token / end")
+    def times(self, row: Turn) -> SafeString:
+        return cells.short(f"{wording.milliseconds(row.first_token_ms)} / {wording.milliseconds(row.duration_ms)}")
+
+    @display(description="when")
+    def when(self, row: Turn) -> SafeString:
+        return cells.moment(row.started_at)

@@ -1,0 +1,89 @@
+"""The ledger: every upstream attempt and what it used. It outlives the conversations."""
+
+from django.contrib import admin
+from django.utils.safestring import SafeString
+from unfold.decorators import display
+
+from conversations.admin import cells, finding, wording
+from conversations.admin.filters import KeyFilter, recent_values, since
+from conversations.admin.record import RecordAdmin
+from conversations.admin.status import TURN_COLOURS
+from conversations.models import Conversation, Turn, UsageEntry
+
+
+@admin.register(UsageEntry)
+class UsageAdmin(RecordAdmin):
+    list_display = (
+        "request_cell", "state", "model_path", "tokens_in", "tokens_out", "cached", "cost", "duration", "key", "when",
+    )  # fmt: skip
+    list_select_related = ("api_key",)
+    list_filter = (KeyFilter, "status", recent_values("upstream", "upstream"), recent_values("model", "model"),
+                   since("created_at"), "estimated")  # fmt: skip
+    ordering = ("-id",)
+    sortable_by = ()
+    search_help_text = "Request, conversation, message or tool id"
+    find = staticmethod(finding.usage)
+    fieldsets = (
+        ("Attempt", {"fields": ("turn", "conversation", "key", "attempt", "state", "when")}),
+        ("Model", {"fields": ("requested_model", "upstream", "model", "returned_model")}),
+        ("Used", {"fields": ("input_tokens", "output_tokens", "cache_read", "cache_write", "thinking_tokens",
+                             "estimated", "cost", "tool_count", "duration", "first_token")}),
+    )  # fmt: skip
+    readonly_fields = ("turn", "conversation", "key", "state", "when", "cost", "duration", "first_token")
+
+    @display(description="request", ordering="request_id")
+    def request_cell(self, row: UsageEntry) -> SafeString:
+        return cells.code(row.request_id)
+
+    @display(description="conversation")
+    def conversation(self, row: UsageEntry) -> SafeString:
+        """A link while the conversation is there; its id for ever."""
+        found = Conversation.objects.filter(
+            api_key=row.api_key_id, external_id=row.conversation_id, ended_at=None
+        ).first()
+        return cells.code_link(found, row.conversation_id) if found else cells.code(row.conversation_id)
+
+    @display(description="turn")
+    def turn(self, row: UsageEntry) -> SafeString:
+        found = Turn.objects.filter(request_id=row.request_id, conversation__ended_at=None).only("request_id").first()
+        return cells.code_link(found, row.request_id) if found else cells.code(row.request_id)
+
+    @display(description="status", label=TURN_COLOURS)
+    def state(self, row: UsageEntry) -> str:
+        return row.status
+
+    @display(description="model")
+    def model_path(self, row: UsageEntry) -> SafeString:
+        return cells.short(f"{row.upstream}/{row.model}")
+
+    @display(description="in")
+    def tokens_in(self, row: UsageEntry) -> str:
+        return wording.count(row.input_tokens)
+
+    @display(description="out")
+    def tokens_out(self, row: UsageEntry) -> str:
+        return wording.count(row.output_tokens)
+
+    @display(description="cached")
+    def cached(self, row: UsageEntry) -> str:
+        return wording.count(row.cache_read)
+
+    @display(description="cost")
+    def cost(self, row: UsageEntry) -> str:
+        return wording.money(row.cost_micros)
+
+    @display(description="took")
+    def duration(self, row: UsageEntry) -> str:
+        return wording.milliseconds(row.duration_ms)
+
+    @display(description="first token")
+    def first_token(self, row: UsageEntry) -> str:
+        return wording.milliseconds(row.first_token_ms)
+
+    @display(description="API key")
+    def key(self, row: UsageEntry) -> SafeString:
+        return cells.link(row.api_key, row.api_key.name)
+
+    @display(description="when")
+    def when(self, row: UsageEntry) -> SafeString:
+        return cells.moment(row.created_at)

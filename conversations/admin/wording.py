@@ -1,0 +1,66 @@
+"""Figures as an operator reads them."""
+
+import datetime as dt
+
+NONE = "–"
+
+
+def milliseconds(value: float) -> str:
+    if value <= 0:
+        return NONE
+    if value < 1:
+        return "<1 ms"
+    if value < 1_000:
+        return f"{value:.0f} ms"
+    if value < 100_000:
+        return f"{value / 1_000:.1f} s"
+    return seconds(value / 1_000)
+
+
+def seconds(value: float) -> str:
+    whole = int(value)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3_600:
+        return f"{whole // 60} min {whole % 60} s" if whole < 600 and whole % 60 else f"{whole // 60} min"
+    if whole < 86_400:
+        return f"{whole // 3_600} h {whole % 3_600 // 60} min"
+    return f"{whole // 86_400} d {whole % 86_400 // 3_600} h"
+
+
+def count(value: int) -> str:
+    """12,345 up to a hundred thousand, then 123k, 4.6M."""
+    if value < 100_000:
+        return f"{value:,}"
+    if value < 1_000_000:
+        return f"{value // 1_000}k"
+    return f"{value / 1_000_000:.1f}M"
+
+
+def size(value: int) -> str:
+    if value < 1_000:
+        return f"{value} B"
+    if value < 1_000_000:
+        return f"{value / 1_000:.1f} kB"
+    return f"{value / 1_000_000:.1f} MB"
+
+
+def money(micros: int) -> str:
+    if micros == 0:
+        return NONE
+    dollars = micros / 1_000_000
+    return f"${dollars:,.2f}" if dollars >= 1 else f"${dollars:.4f}"
+
+
+def ago(moment: dt.datetime, now: dt.datetime) -> str:
+    passed = (now - moment).total_seconds()
+    if passed < 2:
+        return "now"
+    return f"{_coarse(passed)} ago"
+
+
+def _coarse(passed: float) -> str:
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if passed >= length:
+            return f"{int(passed // length)} {unit}"
+    return f"{int(passed)} s"

@@ -1,0 +1,24 @@
+// Small behaviours of the operator's pages. No page holds script of its own: the policy would refuse it.
+"use strict";
+
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-copy]");
+  if (!button) return;
+  const source = document.querySelector(button.dataset.copy);
+  const text = source.value ?? source.textContent;
+  try {
+    await navigator.clipboard.writeText(text);
+    const before = button.textContent;
+    button.textContent = "Copied";
+    setTimeout(() => { button.textContent = before; }, 1500);
+  } catch {
+    // Without a secure context there is no clipboard: select the text, so that the keys copy it.
+    getSelection().selectAllChildren(source);
+  }
+});
+
+document.addEventListener("DOMContentLoaded", () => {
+  // A page that must not be asked for twice: a reload leads to the list instead of sending the form again.
+  const page = document.querySelector("[data-replace-url]");
+  if (page) history.replaceState(null, "", page.dataset.replaceUrl);
+});

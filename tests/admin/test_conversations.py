@@ -1,0 +1,68 @@
+"""What an operator can do with a conversation: each asked first, each written down."""
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.test import Client
+
+from conversations.models import Change, Conversation, Turn, UsageEntry
+
+pytestmark = pytest.mark.django_db
+PAGE = "/admin/conversations/conversation/1"
+
+
+def test_a_held_conversation_is_released_before_it_can_be_terminated(
+    browser: Client, conversation: Conversation
+) -> None:
+    assert "/terminate/" in browser.get(f"{PAGE}/change/").text
+    browser.post(f"{PAGE}/hold/")
+    page = browser.get(f"{PAGE}/change/").text
+    assert "/release/" in page
+    assert "/terminate/" not in page
+    answer = browser.post(f"{PAGE}/terminate/", follow=True)
+    assert "held by an operator" in answer.text
+    browser.post(f"{PAGE}/release/")
+    conversation.refresh_from_db()
+    assert not conversation.held
+    assert [entry.change_message for entry in LogEntry.objects.order_by("id")] == ["Held", "Released"]
+
+
+def test_terminate_asks_then_deletes_everything_but_the_ledger(browser: Client, conversation: Conversation) -> None:
+    asked = browser.get(f"{PAGE}/terminate/").text
+    assert "session/one" in asked
+    assert Turn.objects.exists()
+    answer = browser.post(f"{PAGE}/terminate/", follow=True)
+    assert "was terminated: 1 turns, 1 tool mappings" in answer.text
+    assert not Conversation.objects.exists()
+    assert not Turn.objects.exists()
+    assert UsageEntry.objects.exists()
+    assert Change.objects.filter(kind="conversation", ref="1").exists()
+    assert LogEntry.objects.filter(change_message="Terminated session/one").exists()
+
+
+def test_who_may_only_look_can_do_nothing(outsider: Client, conversation: Conversation) -> None:
+    for verb in ("hold", "release", "terminate"):
+        assert outsider.post(f"{PAGE}/{verb}/").status_code == 403
+    assert Conversation.objects.filter(held=False).count() == 1
+
+
+def test_rows_are_linked_both_ways(browser: Client, conversation: Conversation) -> None:
+    mapping = conversation.tool_mappings.get()
+    page = browser.get(f"{PAGE}/change/").text
+    assert "turn/?conversation=1" in page
+    assert "toolmapping/?conversation=1" in page
+    assert "/conversation/1/change/" in browser.get("/admin/conversations/turn/1/change/").text
+    call = browser.get(f"/admin/conversations/toolmapping/{mapping.pk}/change/").text
+    assert "/conversation/1/change/" in call
+    assert "/turn/1/change/" in call
+    entry = UsageEntry.objects.get()
+    used = browser.get(f"/admin/conversations/usageentry/{entry.pk}/change/").text
+    assert "/conversation/1/change/" in used
+    assert "/turn/1/change/" in used
+
+
+def test_arguments_are_for_those_who_may_read_content(
+    browser: Client, outsider: Client, conversation: Conversation
+) -> None:
+    page = f"/admin/conversations/toolmapping/{conversation.tool_mappings.get().pk}/change/"
+    assert "&quot;command&quot;" in browser.get(page).text
+    assert "&quot;command&quot;" not in outsider.get(page).text

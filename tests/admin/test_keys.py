@@ -1,0 +1,87 @@
+"""API keys in the admin: the secret is shown once and kept nowhere; every process hears of a change."""
+
+import logging
+import re
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.sessions.models import Session
+from django.test import Client
+
+from conversations import keys
+from conversations.models import ApiKey, Change
+
+SECRET = re.compile(r"sk-tb-[\w-]{40,}")
+pytestmark = pytest.mark.django_db
+
+
+def issue(browser: Client) -> tuple[str, str]:
+    form = {"name": "laptop", "storage": "metadata", "expires_at_0": "2099-01-01", "expires_at_1": "12:00"}
+    page = browser.post("/admin/conversations/apikey/add/", form)
+    assert page.status_code == 200
+    return page.text, SECRET.findall(page.text)[0]
+
+
+def test_an_issued_key_is_shown_once_and_kept_nowhere(browser: Client, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    page, secret = issue(browser)
+    assert set(SECRET.findall(page)) == {secret}
+    key = ApiKey.objects.get(name="laptop")
+    assert (key.digest, key.storage, key.expires_at.year if key.expires_at else 0) == (
+        keys.digest(secret),
+        "metadata",
+        2099,
+    )
+    kept = [str(row.__dict__) for row in (*ApiKey.objects.all(), *LogEntry.objects.all(), *Change.objects.all())]
+    kept += [str(session.get_decoded()) for session in Session.objects.all()]
+    kept += [cookie.OutputString() for cookie in browser.cookies.values()]
+    assert not any(secret in text for text in (*kept, caplog.text))
+    for path in ("apikey/", f"apikey/{key.pk}/change/"):
+        assert secret not in browser.get(f"/admin/conversations/{path}").text
+
+
+def test_the_page_with_the_secret_is_not_cached(browser: Client) -> None:
+    form = {"name": "laptop", "storage": "full", "expires_at_0": "", "expires_at_1": ""}
+    page = browser.post("/admin/conversations/apikey/add/", form)
+    assert "no-store" in page["cache-control"]
+
+
+def test_a_form_with_a_mistake_issues_nothing(browser: Client) -> None:
+    page = browser.post("/admin/conversations/apikey/add/", {"name": "", "storage": "full"})
+    assert page.status_code == 200
+    assert not SECRET.findall(page.text)
+    assert not ApiKey.objects.exists()
+
+
+def test_revoking_asks_first_and_every_process_hears_of_it(browser: Client) -> None:
+    key, _ = keys.issue("laptop")
+    page = f"/admin/conversations/apikey/{key.pk}/revoke/"
+    assert "cannot be undone" in browser.get(page).text
+    key.refresh_from_db()
+    assert key.revoked_at is None
+    browser.post(page)
+    key.refresh_from_db()
+    assert not key.usable
+    assert Change.objects.filter(kind="key", ref=key.digest).exists()
+    assert LogEntry.objects.filter(change_message="Revoked").exists()
+
+
+def test_storage_and_expiry_can_be_changed_and_every_process_hears_of_it(browser: Client) -> None:
+    key, _ = keys.issue("laptop")
+    form = {"name": "laptop", "storage": "minimal", "expires_at_0": "2099-01-01", "expires_at_1": "12:00"}
+    assert browser.post(f"/admin/conversations/apikey/{key.pk}/change/", form).status_code == 302
+    key.refresh_from_db()
+    assert (key.storage, key.expires_at is not None) == ("minimal", True)
+    assert Change.objects.filter(kind="key", ref=key.digest).count() == 1
+
+
+def test_a_key_cannot_be_deleted(browser: Client) -> None:
+    key, _ = keys.issue("laptop")
+    assert browser.post(f"/admin/conversations/apikey/{key.pk}/delete/", {"post": "yes"}).status_code == 403
+
+
+def test_who_may_only_look_can_neither_issue_nor_revoke(outsider: Client) -> None:
+    key, _ = keys.issue("laptop")
+    assert outsider.post("/admin/conversations/apikey/add/", {"name": "x", "storage": "full"}).status_code == 403
+    assert outsider.post(f"/admin/conversations/apikey/{key.pk}/revoke/").status_code == 403
+    assert ApiKey.objects.filter(revoked_at=None).count() == 1
