@@ -1,9 +1,9 @@
 """Tables. Cold code uses them through the ORM; the hot path reads and writes them through `conversations.store`."""
 
-from conversations.models.configuration import ApiKey, StorageLevel
+from conversations.models.configuration import ApiKey, Price, StorageLevel
 from conversations.models.history import Blob, Conversation, Message, ToolMapping, ToolStatus, Turn, TurnStatus
-from conversations.models.ledger import UsageEntry
-from conversations.models.processes import Change, Claim, Process
+from conversations.models.ledger import ToolEntry, UsageEntry
+from conversations.models.processes import Change, Claim, Process, Tally
 
 __all__ = [
     "ApiKey",
@@ -12,8 +12,11 @@ __all__ = [
     "Claim",
     "Conversation",
     "Message",
+    "Price",
     "Process",
     "StorageLevel",
+    "Tally",
+    "ToolEntry",
     "ToolMapping",
     "ToolStatus",
     "Turn",

@@ -1,7 +1,28 @@
-"""What an operator decides: who may call."""
+"""What an operator decides: who may call, how much, and what a token costs."""
 
+from decimal import Decimal
+
+from django.core.validators import MinValueValidator
 from django.db import models
 from django.utils import timezone
+
+SHARED = "Counted over all web processes when REDIS_URL is set, else in each process by itself."
+TOKENS = "Tokens of all kinds: prompt, cached or not, and answer."
+MONEY = "In dollars, by the price table."
+DAY = "Per day (UTC); then 402 until the next."
+MONTH = "Per month (UTC); then 402 until the next."
+
+
+def _dollars(help_text: str) -> "models.DecimalField[Decimal | None, Decimal | None]":
+    return models.DecimalField(
+        max_digits=12, decimal_places=4, null=True, blank=True, validators=[MinValueValidator(0)], help_text=help_text
+    )
+
+
+def _per_million(help_text: str) -> "models.DecimalField[Decimal, Decimal]":
+    return models.DecimalField(
+        max_digits=12, decimal_places=4, default=Decimal(0), validators=[MinValueValidator(0)], help_text=help_text
+    )
 
 
 class StorageLevel(models.TextChoices):
@@ -29,6 +50,47 @@ class ApiKey(models.Model):
         help_text="How much of this key's conversations is kept. Below full, message threads are not available.",
     )
     expires_at = models.DateTimeField(null=True, blank=True, help_text="Empty: never.")
+    allowed_routes = models.TextField(
+        blank=True,
+        default="",
+        help_text="Patterns of the models that this key may ask for, one per line (claude-*, openai/*). Empty: all.",
+    )
+    # limits; empty is none
+    requests_per_minute = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text=f"In any sixty seconds. {SHARED}",
+    )
+    concurrent_streams = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text=f"Requests that may run at the same time. {SHARED}",
+    )
+    daily_tokens = models.PositiveBigIntegerField(null=True, blank=True, help_text=f"{TOKENS} {DAY}")
+    monthly_tokens = models.PositiveBigIntegerField(null=True, blank=True, help_text=f"{TOKENS} {MONTH}")
+    daily_dollars = _dollars(f"{MONEY} {DAY}")
+    monthly_dollars = _dollars(f"{MONEY} {MONTH}")
+    # how long things are kept; empty is the bridge's own setting
+    content_hours = models.FloatField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0.01)],
+        help_text="Text of a conversation that was idle this long is deleted; its structure and tool calls stay.",
+    )
+    inactivity_hours = models.FloatField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0.01)],
+        help_text="A conversation that was idle this long is deleted.",
+    )
+    ledger_days = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(32)],
+        help_text="Usage entries are kept this long. A monthly budget needs a month of them.",
+    )
     revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -43,3 +105,23 @@ class ApiKey(models.Model):
     @property
     def usable(self) -> bool:
         return self.revoked_at is None and (self.expires_at is None or self.expires_at > timezone.now())
+
+
+class Price(models.Model):
+    """What a model costs; takes precedence over the built-in table (`conversations.ledger`)."""
+
+    pattern = models.CharField(
+        max_length=200,
+        unique=True,
+        help_text="Of the model, or of upstream/model: gpt-5*, openrouter/*. If several match, the longest counts.",
+    )
+    input = _per_million("Dollars per million tokens of the prompt that came from no cache.")
+    output = _per_million("Dollars per million tokens of the answer, thinking included.")
+    cache_read = _per_million("Dollars per million tokens read from the upstream's cache.")
+    cache_write = _per_million("Dollars per million tokens written to the upstream's cache.")
+
+    class Meta:
+        ordering = ("pattern",)
+
+    def __str__(self) -> str:
+        return self.pattern

@@ -38,6 +38,9 @@ class Conversation(models.Model):
         editable=False,
         help_text="Terminated or purged: nobody finds it any more, its rows are being deleted.",
     )
+    content_purged_at = models.DateTimeField(
+        null=True, editable=False, help_text="What was said before this is no longer kept."
+    )
     turn_count = models.PositiveIntegerField(default=0)
     tool_count = models.PositiveIntegerField(default=0)
     last_model = models.CharField(max_length=200, blank=True, default="")

@@ -35,3 +35,22 @@ class UsageEntry(models.Model):
 
     def __str__(self) -> str:
         return f"{self.request_id} #{self.attempt}"
+
+
+class ToolEntry(models.Model):
+    """The calls of one tool in one answer."""
+
+    api_key = models.ForeignKey(ApiKey, on_delete=models.PROTECT, related_name="+", db_index=False)
+    request_id = models.CharField(max_length=64)
+    created_at = models.DateTimeField(db_index=True)
+    upstream = models.CharField(max_length=64)
+    model = models.CharField(max_length=200)
+    tool_name = models.CharField(max_length=200)
+    calls = models.PositiveIntegerField(default=1)
+
+    class Meta:
+        verbose_name_plural = "tool entries"
+        indexes = [models.Index(fields=["api_key", "created_at"], name="tool_key_time")]
+
+    def __str__(self) -> str:
+        return f"{self.tool_name} × {self.calls}"

@@ -13,12 +13,26 @@ class Process(models.Model):
     pid = models.PositiveIntegerField()
     started_at = models.DateTimeField()
     seen_at = models.DateTimeField(db_index=True)
+    figures = models.BinaryField(default=b"", help_text="Its metrics as it last told them, JSON.")
 
     class Meta:
         verbose_name_plural = "processes"
 
     def __str__(self) -> str:
         return f"{self.host}:{self.pid}"
+
+
+class Tally(models.Model):
+    """A counter that outlives the processes which count: purges, and what ended processes had counted."""
+
+    name = models.CharField(max_length=255, unique=True)
+    value = models.FloatField(default=0)
+
+    class Meta:
+        verbose_name_plural = "tallies"
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class Change(models.Model):
