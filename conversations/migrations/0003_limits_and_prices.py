@@ -9,7 +9,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("conversations", "0001_initial"),
+        ("conversations", "0002_view_content"),
     ]
 
     operations = [
