@@ -49,7 +49,8 @@ async def prepare(
     hashes = chain(request.messages)
     resolved = await state.resolve(key, request, identity, hashes)
     conversation = resolved.conversation
-    received, hashes = await _completed(state, resolved, request, hashes)
+    asked, hashes = await _completed(state, resolved, request, hashes)
+    received = asked
     snapshot = await state.know(conversation, wanted(received, hashes))
     unknown_results(received, snapshot)
     link = continues(received, snapshot)
@@ -58,6 +59,9 @@ async def prepare(
     if notes:
         hashes = chain(received.messages)
         snapshot = await state.know(conversation, wanted(received, hashes))
+    # What was put before the client's first message moves it; the other notes count the whole history already.
+    moved = len(received.messages) - len(asked.messages)
+    shifted = [replace(note, message=note.message + moved) for note in notes]
     hydrated = hydrate(received, hashes, snapshot)
     governed, policy_notes = policies.apply(hydrated, route.target.profile, profile)
     repaired, repair_notes = repair(governed, route.target.profile)
@@ -70,7 +74,7 @@ async def prepare(
         repaired,
         route,
         sent,
-        _fresh((*notes, *policy_notes, *repair_notes, *sent.notes), conversation, hashes),
+        _fresh((*shifted, *policy_notes, *repair_notes, *sent.notes), conversation, hashes),
         digest(received.raw_system) if received.raw_system else b"",
         digest(received.raw_tools) if received.raw_tools else b"",
     )

@@ -17,6 +17,7 @@ from conversations.store.reads import SENT_CHAIN, Node
 from conversations.store.writes import Answered, CloseTurn, MessageRow, OpenTurn, UsageRow
 from translation.client.stored import dump_blocks
 from translation.errors import BridgeError
+from translation.unicode import well_formed
 from translation.values import Block, Message, Request, ToolResult
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 COMPRESSION = 1
 SECRET_HEADERS = frozenset({"authorization", "x-api-key", "cookie", "proxy-authorization", "api-key", "x-goog-api-key"})
 HEADER_LIMIT = 8_000
+ID_LIMIT = 2_000  # within what an index of PostgreSQL takes
 
 
 class Delta(Struct, frozen=True):
@@ -115,7 +117,7 @@ def closing(turn: Turn, status: str, error: BridgeError | None, message: Message
         stop_reason=attempt.accumulator.stop_reason or "",
         http_status=error.status if error else 200,
         error_type=error.type if error else "",
-        error_message=error.message[:2000] if error else "",
+        error_message=storable(error.message, 2000) if error else "",
         first_byte_ms=timings.first_byte,
         first_token_ms=timings.first_token,
         duration_ms=timings.duration,
@@ -134,7 +136,7 @@ def _usage(turn: Turn, status: str, returned: str) -> UsageRow:
         attempt=len(turn.entries) + 1,
         upstream=target.upstream,
         model=target.model[:200],
-        returned_model=returned[:200],
+        returned_model=storable(returned, 200),
         status=status,
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
@@ -146,6 +148,18 @@ def _usage(turn: Turn, status: str, returned: str) -> UsageRow:
         duration_ms=turn.timings.duration,
         first_token_ms=turn.timings.first_token,
     )
+
+
+def storable(text: str, limit: int) -> str:
+    """Text of an upstream's as a text column takes it: PostgreSQL refuses NUL and what is too long, both surrogates."""
+    return well_formed(text).replace("\0", "\ufffd")[:limit]
+
+
+def storable_id(id_: str) -> str:
+    """An upstream's call id as it is; one that no column takes gets a name of its own, the same every time."""
+    if len(id_) <= ID_LIMIT and storable(id_, ID_LIMIT) == id_:
+        return id_
+    return f"{storable(id_, 40)}~{digest(id_.encode('utf-8', 'surrogatepass')).hex()}"
 
 
 def now() -> str:

@@ -233,7 +233,7 @@ class Turn:
     def _record(self, started: float, error: BridgeError | None) -> None:
         target = self.prepared.route.target
         elapsed = round((time.perf_counter() - started) * 1000, 3)
-        status, message = ("error", error.message) if error else ("complete", "")
+        status, message = ("error", records.storable(error.message, 2000)) if error else ("complete", "")
         self.attempts.append(records.AttemptRecord(target.upstream, target.model, status, message, elapsed))
         if error is not None:
             model = target.model[:200]
@@ -265,7 +265,8 @@ class Turn:
                 started = event if event.id else replace(event, id=ids.tool_use_id())
                 events[index] = started
                 upstream_name = started.upstream_name or started.name
-                row = LinkRow(started.id, started.name, upstream_name, started.upstream_id, started.call)
+                names = (records.storable(started.name, 200), records.storable(upstream_name, 200))
+                row = LinkRow(started.id, *names, records.storable_id(started.upstream_id), started.call)
             case ToolEnded():
                 done = {"arguments": event.arguments.encode(), "state": event.state, "status": "pending"}
                 row = replace(self.calls[event.call], **done)

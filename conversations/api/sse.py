@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator
 
 from conversations.api.exchange import LeanResponse
+from conversations.api.lean import error_response
 from conversations.process import WebProcess
 from conversations.repeats import Repeat
 from conversations.turn import Turn
@@ -34,8 +35,7 @@ async def whole(turn: Turn | Repeat) -> LeanResponse:
         while not turn.done:
             await turn.read()
     except BridgeError as error:
-        turn.fail(error)
-        raise
+        return _refused(turn, error)
     except asyncio.CancelledError:
         turn.abort()
         raise
@@ -51,8 +51,7 @@ async def stream(turn: Turn | Repeat, process: WebProcess) -> LeanResponse:
         if first.done():
             first.result()
     except BridgeError as error:
-        turn.fail(error)
-        raise
+        return _refused(turn, error)
     except asyncio.CancelledError:
         first.cancel()
         turn.abort()
@@ -112,9 +111,20 @@ class _Stream:
         return chunk
 
 
+def _refused(turn: Turn | Repeat, error: BridgeError) -> LeanResponse:
+    """An error that comes before anything was shown: a real status, and the conversation that it belongs to."""
+    turn.fail(error)
+    response = error_response(error, turn.ask.request_id)
+    response.lean_headers.append(_conversation(turn))
+    return response
+
+
+def _conversation(turn: Turn | Repeat) -> tuple[bytes, bytes]:
+    return b"x-conversation-id", turn.conversation.row.external_id.encode()
+
+
 def _headers(turn: Turn | Repeat) -> list[tuple[bytes, bytes]]:
-    name = turn.conversation.row.external_id.encode()
-    headers = [(b"request-id", turn.ask.request_id.encode()), (b"x-conversation-id", name)]
+    headers = [(b"request-id", turn.ask.request_id.encode()), _conversation(turn)]
     warnings = dict.fromkeys(code for note in turn.notes if (code := _warning(note)))
     if warnings:
         headers.append((b"x-bridge-warning", ", ".join(warnings).encode()))

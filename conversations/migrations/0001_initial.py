@@ -277,7 +277,7 @@ class Migration(migrations.Migration):
                 ("upstream", models.CharField(max_length=64)),
                 ("model", models.CharField(blank=True, default="", max_length=200)),
                 ("upstream_name", models.CharField(max_length=200)),
-                ("upstream_call_id", models.CharField(blank=True, default="", max_length=255)),
+                ("upstream_call_id", models.TextField(blank=True, default="")),
                 ("ordinal", models.PositiveIntegerField(default=0)),
                 ("arguments", models.BinaryField(default=b"")),
                 ("state", models.BinaryField(default=b"")),

@@ -4,14 +4,13 @@ from django.db import migrations
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('conversations', '0001_initial'),
+        ("conversations", "0001_initial"),
     ]
 
     operations = [
         migrations.AlterModelOptions(
-            name='conversation',
-            options={'permissions': [('view_content', 'Can read what was said in conversations')]},
+            name="conversation",
+            options={"permissions": [("view_content", "Can read what was said in conversations")]},
         ),
     ]

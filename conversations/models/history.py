@@ -185,7 +185,8 @@ class ToolMapping(models.Model):
     upstream = models.CharField(max_length=64)
     model = models.CharField(max_length=200, blank=True, default="")
     upstream_name = models.CharField(max_length=200)
-    upstream_call_id = models.CharField(max_length=255, blank=True, default="")
+    # Some gateways put a signature into it: far more than 255 characters.
+    upstream_call_id = models.TextField(blank=True, default="")
     ordinal = models.PositiveIntegerField(default=0)
     arguments = models.BinaryField(default=b"")
     state = models.BinaryField(default=b"")

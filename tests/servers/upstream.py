@@ -49,6 +49,12 @@ class ScriptedUpstream:
         """What `path` answers whenever nothing is queued for it."""
         self._standing[path] = answer
 
+    def reset(self) -> None:
+        """For the next test of those that share the server."""
+        self.requests.clear()
+        self._queues.clear()
+        self._standing.clear()
+
     def wait_for_requests(self, count: int) -> list[Recorded]:
         wait_until(lambda: len(self.requests) >= count, f"{count} requests at the upstream")
         return self.requests

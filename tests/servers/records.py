@@ -1,0 +1,64 @@
+"""A bridge's database, for what only an operator can do: keys with their own settings, holds, and the past.
+
+A conftest imports this before Django is set up, so it asks for the models when they are needed.
+"""
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import django
+from django.apps import apps
+from django.db import connections
+from django.db.models import QuerySet
+
+from bridge_project.databases import database
+
+if TYPE_CHECKING:
+    from conversations.models import Conversation, Turn, UsageEntry
+
+
+class Records:
+    """Opened by a fixture that lets this test process reach the database."""
+
+    def __init__(self, alias: str) -> None:
+        self.alias = alias
+
+    def issue(self, **settings: Any) -> str:
+        """The secret of a new key."""
+        secret = "sk-test-" + secrets.token_hex(16)
+        self._rows("ApiKey").create(name="test", prefix=secret[:10], digest=_digest(secret), **settings)
+        return secret
+
+    def turns(self, api_key: str) -> "QuerySet[Turn]":
+        return self._rows("Turn").filter(api_key__digest=_digest(api_key)).order_by("id")
+
+    def conversations(self, api_key: str) -> "QuerySet[Conversation]":
+        return self._rows("Conversation").filter(api_key__digest=_digest(api_key)).order_by("id")
+
+    def usage(self, api_key: str) -> "QuerySet[UsageEntry]":
+        return self._rows("UsageEntry").filter(api_key__digest=_digest(api_key)).order_by("id")
+
+    def _rows(self, model: str) -> "QuerySet[Any]":
+        rows: QuerySet[Any] = apps.get_model("conversations", model)._default_manager.using(self.alias)
+        return rows
+
+
+@contextmanager
+def opened(alias: str, url: str) -> Iterator[Records]:
+    django.setup()
+    settings = connections.configure_settings({"default": {}, alias: database(url, Path())})
+    connections.settings[alias] = settings[alias]
+    try:
+        yield Records(alias)
+    finally:
+        connections[alias].close()
+        del connections[alias]
+        del connections.settings[alias]
+
+
+def _digest(secret: str) -> str:
+    return sha256(secret.encode()).hexdigest()
