@@ -10,6 +10,7 @@ from typing import Any, assert_never
 
 import msgspec
 
+from translation.memo import Memo
 from translation.unicode import well_formed
 from translation.values import (
     Block,
@@ -30,12 +31,19 @@ from translation.values import (
 
 ROOT = b""
 SIZE = 16
+_SEEN: Memo[bytes] = Memo(budget=16 * 1024 * 1024, largest=256 * 1024)
 
 _encode = msgspec.msgpack.Encoder().encode  # each part after its length: no two lists of parts give the same bytes
 
 
 def link(parent: bytes, message: Message) -> bytes:
     """The hash of a message that follows the message with the hash `parent`."""
+    said = _SEEN.get(message.raw, lambda: _said(message)) if message.raw else _said(message)
+    return blake2b(parent + said, digest_size=SIZE).digest()
+
+
+def _said(message: Message) -> bytes:
+    """The hash of what a message says by itself."""
     parts: list[str | bytes] = [message.role]
     for block in message.blocks:
         _say(block, parts)
@@ -43,7 +51,7 @@ def link(parent: bytes, message: Message) -> bytes:
         said = _encode(parts)
     except UnicodeEncodeError:  # lone surrogates: the store keeps them mended, so they count as mended
         said = _encode([well_formed(part) if isinstance(part, str) else part for part in parts])
-    return blake2b(parent + said, digest_size=SIZE).digest()
+    return blake2b(said, digest_size=SIZE).digest()
 
 
 def chain(messages: Iterable[Message], parent: bytes = ROOT) -> tuple[bytes, ...]:

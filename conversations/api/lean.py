@@ -37,15 +37,16 @@ async def serve(operation: Operation, scope: Mapping[str, Any], receive: Receive
         await _send_whole(error_response(error, request_id), send)
         return
     request = LeanRequest(scope, headers, body, request_id)
-    answering = asyncio.get_running_loop().create_task(_answer(operation, request, send))
-    leaving = asyncio.get_running_loop().create_task(_disconnected(receive))
+    answering = asyncio.current_task()
+    assert answering is not None
+    leaving = asyncio.get_running_loop().create_task(_disconnected(receive, answering))
     try:
-        await asyncio.wait((answering, leaving), return_when=asyncio.FIRST_COMPLETED)
+        await _answer(operation, request, send)
+    except asyncio.CancelledError:
+        if not leaving.done():  # cancelled by the server, not by the client's leaving
+            raise
     finally:
         leaving.cancel()
-        if not answering.done():
-            answering.cancel()
-    await asyncio.gather(answering, return_exceptions=True)
 
 
 async def read_body(headers: Mapping[str, str], receive: Receive) -> bytes:
@@ -101,9 +102,10 @@ async def _send_stream(response: LeanResponse, send: Send) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-async def _disconnected(receive: Receive) -> None:
+async def _disconnected(receive: Receive, answering: "asyncio.Task[None]") -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
+    answering.cancel()
 
 
 def error_response(error: BridgeError, request_id: str) -> LeanResponse:

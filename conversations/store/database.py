@@ -25,7 +25,7 @@ def _qmarks(sql: str) -> str:
 
 def timestamp(seconds: float) -> str:
     """A point in time as both databases read it into a timestamp column."""
-    return dt.datetime.fromtimestamp(seconds, dt.UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
+    return dt.datetime.fromtimestamp(seconds, dt.UTC).replace(tzinfo=None).isoformat(" ", "microseconds")
 
 
 class Database:

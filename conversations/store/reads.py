@@ -208,7 +208,7 @@ def path(db: Database, conversation_id: int, head: bytes) -> list[Stored]:
 def blob(db: Database, conversation_id: int, digest: bytes) -> bytes:
     sql = "SELECT data FROM conversations_blob WHERE conversation_id = %s AND digest = %s"
     for (data,) in db.query(sql, (conversation_id, digest)):
-        return zstandard.decompress(bytes(data))
+        return unpacked(bytes(data))
     return b""
 
 
@@ -230,11 +230,15 @@ def sent(db: Database, turn: int | None) -> bytes:
         if not rows:
             return b""
         turn, prefix, tail = rows[0]
-        tails.append((prefix, zstandard.decompress(bytes(tail)) if tail else b""))
+        tails.append((prefix, unpacked(bytes(tail))))
     body = b""
     for prefix, tail in reversed(tails):
         body = body[:prefix] + tail
     return body
+
+
+def unpacked(data: bytes) -> bytes:
+    return zstandard.decompress(data) if data.startswith(zstandard.FRAME_HEADER) else data
 
 
 def claim_holder(db: Database, key: int, kind: str, token: str) -> Answer | None:

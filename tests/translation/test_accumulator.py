@@ -74,3 +74,13 @@ def test_unfolding_a_message_is_the_inverse() -> None:
     assert folded(*events).content == content
     assert [event.index for event in events if isinstance(event, BlockStart)] == [0, 1, 2, 3, 4]
     assert events[1:4] == [BlockDelta(0, "thinking_delta", "hm"), BlockDelta(0, "signature_delta", "s"), BlockStop(0)]
+
+
+def test_a_stored_message_is_unfolded_into_the_stream_that_made_it() -> None:
+    content = (
+        b'[{"type":"thinking","thinking":"hm","signature":"s"},{"type":"text","text":"a"},'
+        b'{"type":"tool_use","id":"toolu_1","name":"A","input":{"x":1}},{"type":"server_tool_use","id":"s","input":{}}]'
+    )
+    folded = Accumulator()
+    folded.feed(unfolded(content))
+    assert json.loads(folded.content) == json.loads(content)

@@ -14,6 +14,7 @@ from translation.client.blocks import blocks
 from translation.client.paths import carried, decode, named, one_of, unreadable, wrong
 from translation.client.tools import tool_choice, tools
 from translation.errors import InvalidRequest
+from translation.memo import Memo
 from translation.values import Message, Request, Text, Thread
 
 VERSIONS = ("2023-06-01", "2026-10-21")
@@ -45,6 +46,7 @@ _STRINGS = msgspec.json.Decoder(list[str])
 _INTEGER = msgspec.json.Decoder(int)
 _NUMBER = msgspec.json.Decoder(float)
 _FLAG = msgspec.json.Decoder(bool)
+_SEEN: Memo[Message] = Memo(budget=16 * 1024 * 1024, largest=256 * 1024)
 
 
 def parse(body: bytes, version: str, betas: tuple[str, ...], *, counting: bool = False) -> Request:
@@ -140,10 +142,15 @@ def _messages(fields: Fields, thread: Thread | None) -> tuple[Message, ...]:
 
 
 def _message(raw: Raw, path: str) -> Message:
+    text = bytes(raw)
+    return _SEEN.get(text, lambda: _parsed(text, path))
+
+
+def _parsed(raw: bytes, path: str) -> Message:
     wire = decode(_MESSAGE, raw, path)
     match wire.role:
         case "user" | "assistant" | "system" as role:
-            return Message(role, blocks(wire.content, path + ".content"), bytes(raw))
+            return Message(role, blocks(wire.content, path + ".content"), raw)
         case other:
             raise one_of(path + ".role", ROLES, other)
 

@@ -5,6 +5,7 @@ from msgspec import Raw, Struct
 
 from translation.client.paths import carried, carried_object, decode, named, one_of, wrong
 from translation.errors import InvalidRequest
+from translation.memo import Memo
 from translation.values import Tool, ToolChoice
 
 ABSENT = Raw(b"")
@@ -32,10 +33,18 @@ class ChoiceWire(Struct):
 _RAWS = msgspec.json.Decoder(list[Raw])
 _TOOL = msgspec.json.Decoder(ToolWire)
 _CHOICE = msgspec.json.Decoder(ChoiceWire)
+_SEEN: dict[bool, Memo[tuple[Tool, ...]]] = {
+    eager: Memo(budget=8 * 1024 * 1024, largest=1024 * 1024) for eager in (False, True)
+}
 
 
 def tools(raw: Raw, betas: tuple[str, ...]) -> tuple[Tool, ...]:
     eager = any(beta.startswith(FINE_GRAINED) for beta in betas)
+    text = bytes(raw)
+    return _SEEN[eager].get(text, lambda: _parsed(text, eager=eager))
+
+
+def _parsed(raw: bytes, *, eager: bool) -> tuple[Tool, ...]:
     raws = decode(_RAWS, raw, "tools")
     found = tuple([_tool(one, f"tools.{index}", eager=eager) for index, one in enumerate(raws)])
     if len({tool.name for tool in found}) < len(found):

@@ -6,12 +6,14 @@ import msgspec
 
 from translation.adapter import Target
 from translation.errors import InvalidRequest
+from translation.memo import Memo
 from translation.names import ToolNames
 from translation.typed_tools import definition, kind
 from translation.values import Note, Request, Tool, ToolChoice
 
 Json = dict[str, Any]  # chat JSON, built here and encoded in openai_chat
 
+_SEEN: Memo[msgspec.Raw] = Memo(budget=8 * 1024 * 1024, largest=256 * 1024)
 EMPTY_SCHEMA = msgspec.Raw(b'{"type":"object","properties":{}}')
 
 
@@ -79,6 +81,10 @@ def _tool(tool: Tool, target: Target, names: ToolNames) -> Json:
 
 def object_schema(schema: bytes) -> msgspec.Raw:
     """The schema as the client wrote it, but an object with properties: some upstreams refuse anything less."""
+    return _SEEN.get(schema, lambda: _object_schema(schema))
+
+
+def _object_schema(schema: bytes) -> msgspec.Raw:
     try:
         members = msgspec.json.decode(schema, type=dict[str, msgspec.Raw])
     except (msgspec.DecodeError, RecursionError):

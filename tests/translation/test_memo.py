@@ -1,0 +1,31 @@
+"""The memo of pure functions."""
+
+from translation.memo import Memo
+
+
+def test_work_is_done_once() -> None:
+    memo: Memo[int] = Memo(budget=100, largest=50)
+    calls: list[int] = []
+
+    def work() -> int:
+        calls.append(1)
+        return 7
+
+    assert [memo.get(b"key", work), memo.get(b"key", work)] == [7, 7]
+    assert len(calls) == 1
+
+
+def test_what_is_too_large_is_not_kept() -> None:
+    memo: Memo[int] = Memo(budget=100, largest=3)
+    values = iter((1, 2))
+    assert [memo.get(b"large", lambda: next(values)) for _ in range(2)] == [1, 2]
+
+
+def test_what_was_used_longest_ago_goes_first() -> None:
+    memo: Memo[str] = Memo(budget=8, largest=8)
+    memo.get(b"aaaa", lambda: "a")
+    memo.get(b"bbbb", lambda: "b")
+    memo.get(b"aaaa", lambda: "not asked for")
+    memo.get(b"cccc", lambda: "c")
+    assert memo.get(b"aaaa", lambda: "gone") == "a"
+    assert memo.get(b"bbbb", lambda: "gone") == "gone"
