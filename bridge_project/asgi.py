@@ -19,7 +19,7 @@ Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 # The ninja operations that the lean handler runs itself.
-HOT = {path: resolve(path).func for path in ("/v1/messages",)}
+HOT = {path: resolve(path).func for path in ("/v1/messages", "/v1/messages/count_tokens")}
 
 
 async def application(scope: dict[str, Any], receive: Receive, send: Send) -> None:

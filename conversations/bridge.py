@@ -1,6 +1,7 @@
 """The whole path of a turn begins here: prepare the request, open the turn in the store, hand it to its reader."""
 
 import asyncio
+import logging
 from collections.abc import Coroutine
 from typing import Any
 
@@ -16,7 +17,9 @@ from conversations.store import Store
 from conversations.store.writes import AlreadyClaimed
 from conversations.turn import Ask, Turn
 from conversations.upstream import Upstreams
-from translation.errors import BridgeError
+from translation.errors import BridgeError, InvalidRequest, StoreUnavailable
+
+log = logging.getLogger(__name__)
 
 
 class Settings(Struct, frozen=True):
@@ -62,6 +65,19 @@ class Bridge:
         return await prepare(
             self.state, ask.key.id, ask.key.storage, ask.request, ask.identity, route, self.settings.policy
         )
+
+    async def count(self, ask: Ask) -> int:
+        """The tokens of what would be sent. What could not be sent is counted as the client wrote it."""
+        target, body = self.router.resolve(ask.request.model).target, ask.request.body
+        try:
+            prepared = await self.prepare(ask)
+        except (InvalidRequest, StoreUnavailable) as error:
+            log.info("count_tokens %s counts what the client wrote: %s", ask.request_id, error.message)
+        else:
+            target, body = prepared.route.target, prepared.sent.body
+            if prepared.conversation.row.recognised == "new" and not prepared.conversation.stored:
+                self.state.forget(prepared.conversation.row.id)  # nobody will ask for it again
+        return await self.estimates.count(target.upstream, target.model, body)
 
     # ------------------------------------------------------------ running turns
 

@@ -1,15 +1,36 @@
-"""Tokens from bytes, where nobody told: a ratio per model, learned from what upstreams report."""
+"""How many tokens a request is, where nobody told: corrected for each model by what its upstream reports.
 
+Every turn gets a quick guess from its bytes. `count` asks the tokenizer, and learns how far off that is from the newest
+request whose true number is known: counting that one waits until somebody asks, so that a turn never pays for it.
+"""
+
+from collections import OrderedDict
+
+from msgspec import Struct
+
+from conversations.tokens import Tokenizer
 from translation.values import Usage
 
 TOKENS_PER_BYTE = 0.25
 WEIGHT = 0.2  # of a new observation
 LEAST, MOST = 0.02, 2.0  # a ratio outside is an upstream's mistake
+SURE = 300  # tokens from which an observation counts for more than half
+SAMPLE_BYTES, SAMPLES = 256 * 1024, 64
+
+
+class Sample(Struct, frozen=True):
+    """A request whose number of tokens its upstream told."""
+
+    body: bytes
+    tokens: int
 
 
 class Estimates:
-    def __init__(self) -> None:
+    def __init__(self, tokenizer: Tokenizer | None = None) -> None:
+        self.tokenizer = tokenizer or Tokenizer()
         self._ratios: dict[tuple[str, str], float] = {}
+        self._factors: dict[tuple[str, str], float] = {}  # true tokens per token of the tokenizer
+        self._samples: OrderedDict[tuple[str, str], Sample] = OrderedDict()
 
     def prompt(self, upstream: str, model: str, size: int) -> int:
         return max(round(size * self._ratios.get((upstream, model), TOKENS_PER_BYTE)), 1)
@@ -19,9 +40,28 @@ class Estimates:
         output = round(answered * TOKENS_PER_BYTE)
         return Usage(input_tokens=self.prompt(upstream, model, sent), output_tokens=output, estimated=True)
 
-    def learn(self, upstream: str, model: str, size: int, usage: Usage) -> None:
+    def learn(self, upstream: str, model: str, body: bytes, usage: Usage) -> None:
         tokens = usage.input_tokens + usage.cache_read + usage.cache_write
-        ratio = tokens / size if size else 0.0
-        if LEAST <= ratio <= MOST:
-            old = self._ratios.get((upstream, model), ratio)
-            self._ratios[upstream, model] = old + WEIGHT * (ratio - old)
+        ratio = tokens / len(body) if body else 0.0
+        if not LEAST <= ratio <= MOST:
+            return
+        old = self._ratios.get((upstream, model), ratio)
+        self._ratios[upstream, model] = old + WEIGHT * (ratio - old)
+        if len(body) <= SAMPLE_BYTES:
+            self._samples[upstream, model] = Sample(body, tokens)
+            self._samples.move_to_end((upstream, model))
+            if len(self._samples) > SAMPLES:
+                self._samples.popitem(last=False)
+
+    async def count(self, upstream: str, model: str, body: bytes) -> int:
+        sample = self._samples.pop((upstream, model), None)
+        if sample is not None:
+            self._correct(upstream, model, sample.tokens, await self.tokenizer.count(sample.body))
+        counted = await self.tokenizer.count(body)
+        return max(round(counted * self._factors.get((upstream, model), 1.0)), 1)
+
+    def _correct(self, upstream: str, model: str, tokens: int, counted: int) -> None:
+        """A long request says more about a model than a short one, most of which is what is put around it."""
+        old = self._factors.get((upstream, model), 1.0)
+        weight = counted / (counted + SURE)
+        self._factors[upstream, model] = old + weight * (tokens / counted - old)

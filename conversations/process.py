@@ -83,6 +83,7 @@ class WebProcess:
             await asyncio.sleep(0)
             await self.bridge.settle()
             await self.bridge.upstreams.close()
+            self.bridge.estimates.tokenizer.stop()
         for job in self._jobs:
             job.cancel()
         await asyncio.gather(*self._jobs, return_exceptions=True)

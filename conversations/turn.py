@@ -326,12 +326,12 @@ class Turn:
         return wire
 
     def _count(self, finished: Finished) -> None:
-        target, size, estimates = self.prepared.route.target, len(self.prepared.sent.body), self.bridge.estimates
+        target, body, estimates = self.prepared.route.target, self.prepared.sent.body, self.bridge.estimates
         if finished.usage is not None:
             self.usage = finished.usage
-            estimates.learn(target.upstream, target.model, size, finished.usage)
+            estimates.learn(target.upstream, target.model, body, finished.usage)
         else:
-            self.usage = estimates.usage(target.upstream, target.model, size, len(self.accumulator.content))
+            self.usage = estimates.usage(target.upstream, target.model, len(body), len(self.accumulator.content))
             self.notes.append(Note("degradation", "usage-estimated", "the upstream reported no usage; it is estimated"))
 
     def _message(self, finished: Finished) -> MessageRow | None:

@@ -1,4 +1,4 @@
-"""`POST /v1/messages`."""
+"""`POST /v1/messages` and `/v1/messages/count_tokens`."""
 
 from django.http import HttpRequest
 from ninja import Router
@@ -17,11 +17,26 @@ DEFAULT_VERSION = "2023-06-01"
 @router.post("/messages", summary="Create a message", auth=None)
 async def messages(request: HttpRequest) -> LeanResponse:
     """Anthropic's Messages API, streaming and not, in front of the upstream that the model name routes to."""
+    ask = await _ask(request)
+    process = current()
+    turn = await process.ready().open(ask)
+    return await (sse.stream(turn, process) if ask.request.stream else sse.whole(turn))
+
+
+@router.post("/messages/count_tokens", summary="Count a message's tokens", auth=None)
+async def count_tokens(request: HttpRequest) -> LeanResponse:
+    """The input tokens of what `messages` would send for the same body: translated, and completed from the store."""
+    ask = await _ask(request, counting=True)
+    tokens = await current().ready().count(ask)
+    headers = [(b"content-type", b"application/json"), (b"request-id", ask.request_id.encode())]
+    return LeanResponse(200, headers, b'{"input_tokens":%d}' % tokens)
+
+
+async def _ask(request: HttpRequest, *, counting: bool = False) -> Ask:
     assert isinstance(request, LeanRequest)
     process, headers = current(), request.lean_headers
-    bridge = process.ready()
+    process.ready()
     key = await process.callers.authenticate(headers)
     betas = tuple(beta.strip() for beta in headers.get("anthropic-beta", "").split(",") if beta.strip())
-    asked = parse(request.lean_body, headers.get("anthropic-version", DEFAULT_VERSION), betas)
-    turn = await bridge.open(Ask(key, asked, identity(headers, asked.user_id), request.request_id, headers))
-    return await (sse.stream(turn, process) if asked.stream else sse.whole(turn))
+    asked = parse(request.lean_body, headers.get("anthropic-version", DEFAULT_VERSION), betas, counting=counting)
+    return Ask(key, asked, identity(headers, asked.user_id), request.request_id, headers)
