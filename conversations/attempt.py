@@ -6,6 +6,7 @@ from translation import adapters
 from translation.accumulator import Accumulator
 from translation.adapter import UpstreamRequest
 from translation.events import Event, Finished, MessageStart, WireEvent
+from translation.policies import Watch
 from translation.values import Request, Usage
 
 RAW_LIMIT = 8 * 1024 * 1024  # of an upstream's answer that is kept
@@ -14,7 +15,9 @@ RAW_LIMIT = 8 * 1024 * 1024  # of an upstream's answer that is kept
 class Attempt:
     """`events` are the upstream's, `write` makes them the client's."""
 
-    def __init__(self, route: Route, request: Request, sent: UpstreamRequest, start: MessageStart) -> None:
+    def __init__(
+        self, route: Route, request: Request, sent: UpstreamRequest, start: MessageStart, watch: Watch | None = None
+    ) -> None:
         self.route = route
         self.accumulator = Accumulator()
         self.raw: list[bytes] = []
@@ -22,6 +25,7 @@ class Attempt:
         self.content_type = ""
         self._request = request
         self._sent = sent
+        self._watch = watch
         self._raw_size = 0
         self._answer: Answer | None = None
         self._adapter = adapters.adapter(route.target.profile)
@@ -48,11 +52,13 @@ class Attempt:
             return []
         chunk = await self._answer.read()
         if chunk is None:
-            return self._decoder.close()
-        if not chunk:
+            events = self._decoder.close()
+        elif chunk:
+            self._keep(chunk)
+            events = self._decoder.feed(chunk)
+        else:
             return []
-        self._keep(chunk)
-        return self._decoder.feed(chunk)
+        return events if self._watch is None else self._watch.feed(events)
 
     def write(self, events: list[Event]) -> list[WireEvent]:
         wire = self._writer.feed(events)

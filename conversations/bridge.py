@@ -26,7 +26,6 @@ class Settings(Struct, frozen=True):
     """What of the configuration a turn needs."""
 
     process: int
-    policy: str = "agentic"
     retries: int = 2
     warn_unstored: bool = False
 
@@ -62,9 +61,7 @@ class Bridge:
 
     async def prepare(self, ask: Ask) -> Prepared:
         route = self.router.resolve(ask.request.model)
-        return await prepare(
-            self.state, ask.key.id, ask.key.storage, ask.request, ask.identity, route, self.settings.policy
-        )
+        return await prepare(self.state, ask.key.id, ask.key.storage, ask.request, ask.identity, route)
 
     async def count(self, ask: Ask) -> int:
         """The tokens of what would be sent. What could not be sent is counted as the client wrote it."""

@@ -41,9 +41,7 @@ class Prepared(Struct, frozen=True):
     tools_digest: bytes
 
 
-async def prepare(
-    state: State, key: int, storage: str, request: Request, identity: Identity, route: Route, profile: str
-) -> Prepared:
+async def prepare(state: State, key: int, storage: str, request: Request, identity: Identity, route: Route) -> Prepared:
     if request.thread is not None and storage != "full":
         raise ThreadRefused("thread: this key does not store conversations", code="thread_unsupported_request")
     hashes = chain(request.messages)
@@ -63,7 +61,7 @@ async def prepare(
     moved = len(received.messages) - len(asked.messages)
     shifted = [replace(note, message=note.message + moved) for note in notes]
     hydrated = hydrate(received, hashes, snapshot)
-    governed, policy_notes = policies.apply(hydrated, route.target.profile, profile)
+    governed, policy_notes = policies.apply(hydrated, route.target.profile, route.policy)
     repaired, repair_notes = repair(governed, route.target.profile)
     sent = adapters.adapter(route.target.profile).build(repaired, route.target)
     return Prepared(

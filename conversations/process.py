@@ -102,7 +102,6 @@ class WebProcess:
         rows = ids.RowIds(process)
         settings = Settings(
             process=process,
-            policy=self.conf.policy,
             retries=self.conf.upstream_retries,
             warn_unstored=self.conf.unstored_link == "warn",
         )

@@ -8,6 +8,7 @@ from conversations.conf import Conf
 from conversations.upstream import Upstream
 from translation.adapter import Target
 from translation.errors import NotFound
+from translation.policies import Policy
 from translation.providers.profiles import PROFILES, Profile
 
 VARIABLES = {
@@ -23,6 +24,7 @@ class Route(Struct, frozen=True):
 
     upstream: Upstream
     target: Target
+    policy: Policy
 
 
 class Router:
@@ -35,6 +37,7 @@ class Router:
         }
         self._only_demo = not self._upstreams
         self._upstreams["demo"] = Upstream("demo", PROFILES["demo"], demo_url)
+        self._policy = Policy(conf.policy)
         self._learned: dict[tuple[str, str], Profile] = {}
         self._map = {family: getattr(conf.model_map, family) for family in (*CLAUDE_FAMILIES, "default")}
 
@@ -81,7 +84,8 @@ class Router:
         if not upstream.base_url:
             stem = provider.upper().replace("-", "_")
             raise NotFound(f"model: {provider} has no address; set {stem}_BASE_URL")
-        return Route(upstream, Target(upstream.name, model, self._learned.get((provider, model), upstream.profile)))
+        target = Target(upstream.name, model, self._learned.get((provider, model), upstream.profile))
+        return Route(upstream, target, self._policy)
 
     def learn(self, target: Target, profile: Profile) -> None:
         """What an upstream's refusal taught about one of its models counts from the next request on."""

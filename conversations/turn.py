@@ -18,12 +18,12 @@ from conversations.records import Timings
 from conversations.state import Conversation, Sent
 from conversations.store.reads import KeyRow, Node
 from conversations.store.writes import ClaimRow, LinkRow, MessageRow, SaveLinks, StaleConversation, UsageRow
-from translation import adapters
+from translation import adapters, policies
 from translation.accumulator import Accumulator
 from translation.chain import link as chain_link
 from translation.client.identity import Identity
 from translation.client.stored import parse_message
-from translation.errors import BridgeError, OwnFault, StoreUnavailable, UpstreamFault
+from translation.errors import BridgeError, OwnFault, RepeatedCall, StoreUnavailable, UpstreamFault
 from translation.events import Event, Failed, Finished, MessageStart, ToolDropped, ToolEnded, ToolStarted, WireEvent
 from translation.values import Link, Note, Origin, Request, Usage
 
@@ -63,12 +63,13 @@ class Turn:
         self.timings = Timings()
         self.attempts: list[records.AttemptRecord] = []
         self.entries: list[UsageRow] = []  # of the attempts that failed
+        self._healed = False
+        self._reminded = False
         self.attempt = self._new_attempt()
         self.head = Node(b"", 0, 0)  # the last message of the request
         self.calls: dict[int, LinkRow] = {}
         self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._shown = False
-        self._healed = False
         self._failure: BridgeError | None = None
         self._ended: BridgeError | None = None
         self._closed = False
@@ -173,7 +174,7 @@ class Turn:
             except UpstreamFault as error:
                 self._record(started, error)
                 await self.attempt.close()
-                if not self._heal(error):
+                if not (self._remind() if isinstance(error, RepeatedCall) else self._heal(error)):
                     if not error.transient or retries == 0:
                         raise
                     await asyncio.sleep(_pause(self.bridge.settings.retries - retries, error))
@@ -202,6 +203,15 @@ class Turn:
         self.prepared = replace(prepared, sent=healed.sent)
         return True
 
+    def _remind(self) -> bool:
+        """Once per turn, an answer that is a loop is asked for again with the guardrail sentence."""
+        route, self._reminded = self.prepared.route, True
+        request = policies.with_reminder(self.prepared.request, route.policy)
+        sent = adapters.adapter(route.target.profile).build(request, route.target)
+        self.prepared = replace(self.prepared, request=request, sent=sent)
+        self.notes.append(Note("policy", "Loop", "the answer repeated a call: asked again with the guardrail sentence"))
+        return True
+
     async def _reprepare(self) -> None:
         """What this process believed about the conversation was not so: ask the store, and begin anew."""
         await self.attempt.close()
@@ -217,7 +227,8 @@ class Turn:
         target = prepared.route.target
         tokens = self.bridge.estimates.prompt(target.upstream, target.model, len(prepared.sent.body))
         start = MessageStart(self.message_id, self.ask.request.model, Usage(input_tokens=tokens, output_tokens=1))
-        return Attempt(prepared.route, prepared.request, prepared.sent, start)
+        watch = None if self._reminded else policies.watched(prepared.request, target.profile, prepared.route.policy)
+        return Attempt(prepared.route, prepared.request, prepared.sent, start, watch)
 
     async def _first_events(self) -> list[WireEvent]:
         """Call the upstream, and read until there is something to show."""

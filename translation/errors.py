@@ -5,7 +5,7 @@
                           NotFound · Conflict · TooLarge · RateLimited · OverBudget
       UpstreamFault       UpstreamRefused · UpstreamModelMissing · UpstreamKeyRefused
                           UpstreamRateLimited · UpstreamOverloaded · UpstreamFailed · UpstreamTimeout
-                          UpstreamProtocolError (TruncatedStream)
+                          UpstreamProtocolError (TruncatedStream) · RepeatedCall
       OwnFault            StoreUnavailable · ConversationEnded · ShuttingDown
 
 The class says whose fault it is, which HTTP status and Anthropic error type the client sees, and whether the bridge may
@@ -145,6 +145,10 @@ class UpstreamProtocolError(UpstreamFault):
 
 class TruncatedStream(UpstreamProtocolError):
     """The upstream's stream ended before a finish reason."""
+
+
+class RepeatedCall(UpstreamFault):
+    """An answer that a policy does not let pass before it was asked for once more; no client ever sees this."""
 
 
 class OwnFault(BridgeError):

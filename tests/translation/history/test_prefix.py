@@ -6,7 +6,6 @@ from random import Random
 
 import msgspec
 import pytest
-from msgspec.structs import replace
 
 from tests.translation.adapters import Trial, trials
 from tests.translation.history.conversations import TOOLS, Conversation, Json, blocks_of, body, conversation
@@ -14,8 +13,8 @@ from tests.translation.history.damage import without_thinking
 from translation.chain import chain
 from translation.client.parse import parse
 from translation.history import repair
+from translation.policies import Policy, apply
 from translation.state import hydrate
-from translation.values import Request
 
 pytestmark = [pytest.mark.no_cover, pytest.mark.timeout(3600)]
 
@@ -56,15 +55,11 @@ def reformed(rng: Random, message: Json) -> Json:
 
 
 def sent(trial: Trial, raw: bytes, known: Conversation) -> bytes:
-    said = without_header(parse(raw, "2023-06-01", ()))
+    said = parse(raw, "2023-06-01", ())
     said = hydrate(said, chain(said.messages), known.snapshot)
-    legal, _ = repair(said, trial.target.profile)
+    governed, _ = apply(said, trial.target.profile, Policy("agentic"))
+    legal, _ = repair(governed, trial.target.profile)
     return trial.adapter.build(legal, trial.target).body
-
-
-def without_header(said: Request) -> Request:
-    """R2 takes the billing header away from everyone but Anthropic, before an adapter sees it."""
-    return replace(said, system=tuple(t for t in said.system if not t.text.startswith("x-anthropic-billing-header")))
 
 
 @pytest.mark.parametrize(
