@@ -1,4 +1,4 @@
-"""The seed's experiments E1 to E5 under both profiles: a real client, the real bridge, the upstream request expected."""
+"""The seed's experiments E1 to E5 under both profiles: a real client and bridge, the upstream request expected."""
 
 from typing import Any
 
