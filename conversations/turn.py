@@ -69,6 +69,7 @@ class Turn:
         self.head = Node(b"", 0, 0)  # the last message of the request
         self.calls: dict[int, LinkRow] = {}
         self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._attempt_started: float | None = None
         self._shown = False
         self._failure: BridgeError | None = None
         self._ended: BridgeError | None = None
@@ -168,11 +169,11 @@ class Turn:
     async def _begin(self) -> list[WireEvent]:
         retries = self.bridge.settings.retries
         while True:
-            started = time.perf_counter()
+            self._attempt_started = time.perf_counter()
             try:
                 wire = await self._first_events()
             except UpstreamFault as error:
-                self._record(started, error)
+                self._record(error)
                 await self.attempt.close()
                 if not (self._remind() if isinstance(error, RepeatedCall) else self._heal(error)):
                     if not error.transient or retries == 0:
@@ -181,7 +182,7 @@ class Turn:
                     retries -= 1
                 self.calls, self.attempt = {}, self._new_attempt()
             else:
-                self._record(started, None)
+                self._record(None)
                 await self._opened
                 self.conversation.stored = True
                 self._shown = True
@@ -241,9 +242,13 @@ class Turn:
                 return [attempt.start, *wire]
         return [attempt.start]
 
-    def _record(self, started: float, error: BridgeError | None) -> None:
+    def _record(self, error: BridgeError | None) -> None:
+        """What became of the attempt; once: a short answer is complete before it counts as begun."""
+        if self._attempt_started is None:
+            return
         target = self.prepared.route.target
-        elapsed = round((time.perf_counter() - started) * 1000, 3)
+        elapsed = round((time.perf_counter() - self._attempt_started) * 1000, 3)
+        self._attempt_started = None
         status, message = ("error", records.storable(error.message, 2000)) if error else ("complete", "")
         self.attempts.append(records.AttemptRecord(target.upstream, target.model, status, message, elapsed))
         if error is not None:
@@ -319,6 +324,7 @@ class Turn:
 
     async def _complete(self, finished: Finished) -> list[WireEvent]:
         """Store the answer, then end the message."""
+        self._record(None)
         self._count(finished)
         self.notes += [Note("repair", "answer-mended", what) for what in finished.notes]
         wire = self.attempt.finish(finished, self.usage)

@@ -2,7 +2,7 @@
 
     BridgeError
       ClientFault         InvalidRequest (PromptTooLong, ThreadRefused) · ThreadNotFound · Unauthenticated · Forbidden
-                          NotFound · Conflict · TooLarge · RateLimited · OverBudget
+                          NotFound · MethodNotAllowed · Conflict · TooLarge · RateLimited · OverBudget
       UpstreamFault       UpstreamRefused · UpstreamModelMissing · UpstreamKeyRefused
                           UpstreamRateLimited · UpstreamOverloaded · UpstreamFailed · UpstreamTimeout
                           UpstreamProtocolError (TruncatedStream) · RepeatedCall
@@ -70,6 +70,10 @@ class Forbidden(ClientFault):
 class NotFound(ClientFault):
     status = 404
     type = "not_found_error"
+
+
+class MethodNotAllowed(ClientFault):
+    status = 405
 
 
 class Conflict(ClientFault):

@@ -1,6 +1,6 @@
 """What the operations share that Django's stock handler serves: the caller's key, errors, pages."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from django.db import models
@@ -11,7 +11,7 @@ from conversations.callers import secret_of
 from conversations.keys import digest
 from conversations.models import ApiKey
 from translation.client.render import error_body, error_headers
-from translation.errors import BridgeError, InvalidRequest, Unauthenticated
+from translation.errors import BridgeError, InvalidRequest, MethodNotAllowed, Unauthenticated
 
 PAGE, MOST = 20, 1000
 Row = TypeVar("Row", bound=models.Model)
@@ -44,6 +44,18 @@ def refusal(request: HttpRequest, error: BridgeError) -> HttpResponse:
     headers = {"request-id": identity, **dict(error_headers(error))}
     body = error_body(error, identity)
     return HttpResponse(body, status=error.status, content_type="application/json", headers=headers)
+
+
+def not_allowed(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
+    """Middleware: the API's own words for a method that a path does not have; ninja's are plain text."""
+
+    def answer(request: HttpRequest) -> HttpResponse:
+        response = get_response(request)
+        if response.status_code != 405 or not request.path.startswith("/v1/"):
+            return response
+        return refusal(request, MethodNotAllowed(f"{request.method} is not allowed for {request.path}"))
+
+    return answer
 
 
 def page(items: Sequence[dict[str, Any]], *, more: bool) -> JsonResponse:

@@ -47,6 +47,7 @@ def settings(upstream: ScriptedUpstream) -> dict[str, str]:
 
 
 Serve = Callable[..., Served]
+Connect = Callable[..., Client]
 
 
 @pytest.fixture(scope="session")
@@ -126,15 +127,25 @@ def served(database: str, request: pytest.FixtureRequest, shared_upstream: Scrip
 
 
 @pytest.fixture
-def client(served: Served) -> Iterator[Client]:
-    connected = Client(served.bridge.url, served.records.issue())
-    yield connected
-    connected.close()
+def connect() -> Iterator[Connect]:
+    """A client with a new key; settings are the key's."""
+    clients: list[Client] = []
+
+    def start(served: Served, **settings: Any) -> Client:
+        clients.append(Client(served.bridge.url, served.records.issue(**settings)))
+        return clients[-1]
+
+    yield start
+    for connected in clients:
+        connected.close()
 
 
 @pytest.fixture
-def other_client(served: Served) -> Iterator[Client]:
+def client(served: Served, connect: Connect) -> Client:
+    return connect(served)
+
+
+@pytest.fixture
+def other_client(served: Served, connect: Connect) -> Client:
     """Another tenant."""
-    connected = Client(served.bridge.url, served.records.issue())
-    yield connected
-    connected.close()
+    return connect(served)

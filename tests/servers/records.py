@@ -14,8 +14,10 @@ import django
 from django.apps import apps
 from django.db import connections
 from django.db.models import QuerySet
+from django.utils import timezone
 
 from bridge_project.databases import database
+from tests.servers.ports import wait_until
 
 if TYPE_CHECKING:
     from conversations.models import Conversation, Turn, UsageEntry
@@ -33,8 +35,22 @@ class Records:
         self._rows("ApiKey").create(name="test", prefix=secret[:10], digest=_digest(secret), **settings)
         return secret
 
+    def revoke(self, secret: str) -> None:
+        """As the admin does it: every process is told."""
+        now = timezone.now()
+        self._rows("ApiKey").filter(digest=_digest(secret)).update(revoked_at=now)
+        self._rows("Change").create(kind="key", ref=_digest(secret), created_at=now)
+
     def turns(self, api_key: str) -> "QuerySet[Turn]":
         return self._rows("Turn").filter(api_key__digest=_digest(api_key)).order_by("id")
+
+    def ended(self, api_key: str, count: int) -> "list[Turn]":
+        """The key's turns once none of them runs any more: a failed one is stored after its client was told."""
+        turns = self.turns(api_key)
+        wait_until(
+            lambda: turns.count() == count and not turns.filter(status="running").exists(), f"{count} turns have ended"
+        )
+        return list(turns)
 
     def conversations(self, api_key: str) -> "QuerySet[Conversation]":
         return self._rows("Conversation").filter(api_key__digest=_digest(api_key)).order_by("id")

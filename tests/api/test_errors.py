@@ -1,0 +1,161 @@
+"""DESIGN.md section 6, row by row: what the client sees of each thing that can go wrong upstream."""
+# ruff: noqa: E501 - a table reads best in its own lines
+
+from typing import Any
+
+import pytest
+
+from tests.api.conftest import Connect, Serve, Served
+from tests.servers import chat
+from tests.servers.client import TOOL, Client, folded, names
+from tests.servers.ports import free_port
+from tests.servers.script import Abort, Answer, Raw, Silence, json_answer, sse_answer
+
+HTML = Answer((b"<html><body>502 Bad Gateway secret-host</body></html>",), 502, {"content-type": "text/html"})
+OVERFLOW = (
+    "This model's maximum context length is 128000 tokens. However, your messages resulted in 200000 tokens. "
+    "Please reduce the length of the messages."
+)
+
+# name: (upstream's answer, status, error type, part of the message, headers)
+ROWS: dict[str, tuple[Any, int, str, str, dict[str, str | None]]] = {
+    "400 with all its words": (
+        chat.error(400, "Invalid schema", type="invalid_request_error", param="tools[0]", code="bad"),
+        400, "invalid_request_error", "Invalid schema (Param: tools[0]) (Type: invalid_request_error)", {},
+    ),
+    "overflow": (
+        chat.error(400, OVERFLOW, code="context_length_exceeded"),
+        400, "invalid_request_error", "prompt is too long: 200000 tokens > 128000 maximum", {},
+    ),
+    "401": (chat.error(401, "Incorrect API key"), 502, "api_error", "the bridge's upstream key was refused", {"x-should-retry": "false"}),
+    "403": (chat.error(403, "Forbidden"), 502, "api_error", "the bridge's upstream key was refused", {"x-should-retry": "false"}),
+    "404": (chat.error(404, "The model does not exist"), 404, "not_found_error", "The model does not exist", {}),
+    "429": (chat.error(429, "Slow down", {"retry-after": "7"}), 429, "rate_limit_error", "Slow down", {"retry-after": "7"}),
+    "429 in milliseconds": (chat.error(429, "Slow", {"retry-after-ms": "1500"}), 429, "rate_limit_error", "Slow", {"retry-after": "2"}),
+    "529": (chat.error(529, "Overloaded", {"retry-after": "3"}), 529, "overloaded_error", "Overloaded", {"retry-after": "3"}),
+    "503": (chat.error(503, "Unavailable", {"retry-after": "4"}), 529, "overloaded_error", "Unavailable", {"retry-after": "4"}),
+    "500": (chat.error(500, "Oops"), 502, "api_error", "Oops", {}),
+    "504": (chat.error(504, "Too slow"), 504, "timeout_error", "Too slow", {}),
+    "HTML": (HTML, 502, "api_error", "the upstream answered 502 without a readable error", {}),
+    "HTML with 200": (Answer((b"<html>hello</html>",), 200, {"content-type": "text/html"}), 502, "api_error", "", {}),
+    "garbage": (Answer((b"\x00\xff{{{",), 200, {"content-type": "application/json"}), 502, "api_error", "", {}),
+    "not HTTP": (Raw((b"SSH-2.0-OpenSSH\r\n",)), 502, "api_error", "", {}),
+    "closed at once": (Raw(()), 502, "api_error", "", {}),
+    "no choices": (json_answer({"id": "x", "choices": []}), 502, "api_error", "", {}),
+    "an error inside 200": (json_answer({"error": {"message": "busy", "code": 429}}), 429, "rate_limit_error", "busy", {}),
+    "an empty stream": (sse_answer(), 502, "api_error", "", {}),
+    "a stream that is cut at once": (sse_answer(Abort()), 502, "api_error", "", {}),
+    "an error as first event": (
+        sse_answer(chat.sse({"error": {"message": "busy", "type": "overloaded_error", "code": 529}})),
+        529, "overloaded_error", "busy", {},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("row", ROWS)
+def test_before_anything_is_shown_an_upstreams_fault_is_a_real_status(
+    client: Client, served: Served, row: str, stream: bool
+) -> None:
+    answer, status, kind, words, headers = ROWS[row]
+    served.chat(answer)
+    response = client.ask("Hi", stream=stream, headers={"x-conversation-id": "c"})
+    found = response.json()
+    assert (response.status_code, found["type"], found["error"]["type"]) == (status, "error", kind)
+    assert words in found["error"]["message"]
+    assert "secret" not in response.text
+    assert found["request_id"] == response.headers["request-id"]
+    assert {name: response.headers.get(name) for name in headers} == headers
+    assert response.headers["content-type"] == "application/json"
+    (turn,) = served.records.ended(client.api_key, 1)
+    assert (turn.status, turn.error_type, turn.http_status) == ("error", kind, status)
+
+
+def test_a_refused_connection(serve: Serve, connect: Connect) -> None:
+    served = serve(OPENAI_BASE_URL=f"http://127.0.0.1:{free_port()}/v1")
+    client = connect(served)
+    for stream in (False, True):
+        response = client.ask("Hi", stream=stream)
+        assert (response.status_code, response.json()["error"]["type"]) == (502, "api_error")
+
+
+CUTS: dict[str, tuple[tuple[Any, ...], str]] = {
+    "closed": ((), "api_error"),
+    "reset": ((Abort(),), "api_error"),
+    "an error in the stream": ((chat.sse({"error": {"message": "x", "code": 529}}),), "overloaded_error"),
+    "garbage": ((b"data: {not json\n\n",), "api_error"),
+}
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_after_the_first_byte_it_is_an_error_event(client: Client, served: Served, cut: str) -> None:
+    steps, kind = CUTS[cut]
+    served.chat(sse_answer(chat.chunk({"content": "Hel"}), *steps))
+    events = client.events("Hi")
+    assert folded(events) == [{"type": "text", "text": "Hel"}]
+    assert names(events).count("error") == 1
+    assert (events[-1].data["type"], events[-1].data["error"]["type"]) == ("error", kind)
+    assert "message_stop" not in names(events)
+    (turn,) = served.records.ended(client.api_key, 1)
+    assert (turn.status, turn.error_type) == ("error", kind)
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_a_whole_answer_is_never_half_an_answer(client: Client, served: Served, cut: str) -> None:
+    steps, kind = CUTS[cut]
+    served.chat(sse_answer(chat.chunk({"content": "Hel"}), *steps))
+    response = client.ask("Hi")
+    assert (response.status_code >= 400, response.json()["error"]["type"]) == (True, kind)
+
+
+def test_a_call_that_was_cut_off_is_not_shown_as_complete(client: Client, served: Served) -> None:
+    chunks = chat.call_chunks(("call_1", "get_weather", {"city": "Oslo"}))
+    served.chat(sse_answer(*chunks[:2]))
+    events = client.events("Hi", tools=[TOOL])
+    assert names(events)[-1] == "error"
+    assert "content_block_stop" not in names(events)
+
+
+def test_a_silent_upstream_is_given_up_after_the_deadline(serve: Serve, connect: Connect) -> None:
+    served = serve(BRIDGE_UPSTREAM_IDLE_SECONDS="0.3")
+    client = connect(served)
+    served.chat(Raw((Silence(),)), Raw((Silence(),)), sse_answer(chat.chunk({"content": "Hel"}), Silence()))
+    for stream in (False, True):
+        response = client.ask("Hi", stream=stream)
+        assert (response.status_code, response.json()["error"]["type"]) == (504, "timeout_error")
+    events = client.events("Hi")
+    assert events[-1].data["error"]["type"] == "timeout_error"
+    assert served.upstream.requests[-1].abandoned.wait(5)
+
+
+def test_transient_faults_are_tried_again_before_anything_was_shown(serve: Serve, connect: Connect) -> None:
+    served = serve(BRIDGE_UPSTREAM_RETRIES="2")
+    client = connect(served)
+    hasty = {"retry-after": "0"}
+    served.chat(chat.error(429, "x", hasty), chat.error(503, "x", hasty), chat.streamed_text("finally"))
+    assert folded(client.events("Hi")) == [{"type": "text", "text": "finally"}]
+    assert len(served.upstream.requests) == 3
+    assert [entry.status for entry in served.records.usage(client.api_key)] == ["error", "error", "complete"]
+    (turn,) = served.records.turns(client.api_key)
+    assert (turn.status, b"429" in turn.attempts or b'"x"' in turn.attempts) == ("complete", True)
+
+    served.chat(*[chat.error(429, "x", hasty)] * 3)
+    assert client.ask("Hi again").status_code == 429
+    served.chat(chat.error(400, "not transient"))
+    assert client.ask("Hi again").status_code == 400
+    assert len(served.upstream.requests) == 7
+
+    served.chat(sse_answer(chat.chunk({"content": "Hel"})))
+    assert names(client.events("Hi"))[-1] == "error"
+    assert len(served.upstream.requests) == 8, "nothing is tried again once it was shown"
+
+
+@pytest.mark.parametrize(
+    ("model", "named"),
+    [("gemini/gemini-3", "GEMINI_API_KEY"), ("anthropic/claude", "ANTHROPIC_UPSTREAM_URL"), ("nonsense-9", "nonsense-9"), ("openai/", "openai")],
+)  # fmt: skip
+def test_a_model_without_a_route_names_what_to_set(client: Client, model: str, named: str) -> None:
+    response = client.ask("Hi", model=model)
+    assert (response.status_code, response.json()["error"]["type"]) == (404, "not_found_error")
+    assert named in response.json()["error"]["message"]
+    assert client.conversations() == []
