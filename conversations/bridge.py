@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from conversations import ids
 from conversations.estimates import Estimates
+from conversations.limits import Admission, Limits
 from conversations.preparing import Prepared, prepare
 from conversations.repeats import Repeat, claims, refused
 from conversations.routing import Router
@@ -34,12 +35,20 @@ class Bridge:
     """What all turns of a process share."""
 
     def __init__(
-        self, store: Store, state: State, upstreams: Upstreams, router: Router, rows: ids.RowIds, settings: Settings
+        self,
+        store: Store,
+        state: State,
+        upstreams: Upstreams,
+        router: Router,
+        limits: Limits,
+        rows: ids.RowIds,
+        settings: Settings,
     ) -> None:
         self.store = store
         self.state = state
         self.upstreams = upstreams
         self.router = router
+        self.limits = limits
         self.rows = rows
         self.settings = settings
         self.estimates = Estimates()
@@ -48,8 +57,20 @@ class Bridge:
 
     async def open(self, ask: Ask) -> Turn | Repeat:
         """A turn whose opening write is on its way; or, for the same request again, what stands in for it."""
+        if ask.key.limits is None:
+            return await self._open(ask, None)
+        admission = await self.limits.admit(ask.key, ask.request.model, ask.request_id)
+        opened = None
+        try:
+            opened = await self._open(ask, admission)
+        finally:
+            if not isinstance(opened, Turn):
+                await admission.settle()  # a repeat asks again if it has to run after all
+        return opened
+
+    async def _open(self, ask: Ask, admission: Admission | None) -> Turn | Repeat:
         prepared = await self.prepare(ask)
-        turn = Turn(self, ask, prepared, claims(ask))
+        turn = Turn(self, ask, prepared, claims(ask), admission)
         try:
             await turn.open()
         except AlreadyClaimed as error:

@@ -16,6 +16,7 @@ class Callers:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._known: dict[str, KeyRow] = {}  # by digest
+        self._changes = 0
 
     async def authenticate(self, headers: Mapping[str, str]) -> KeyRow:
         secret = secret_of(headers)
@@ -28,14 +29,17 @@ class Callers:
 
     def forget(self, key_digest: str) -> None:
         self._known.pop(key_digest, None)
+        self._changes += 1
 
     async def _find(self, key_digest: str) -> KeyRow | None:
         known = self._known.get(key_digest)
         if known is not None:
             return known
+        changes = self._changes
         anyone: KeyRow | None = KeyRow(0, key_digest, "full", None)  # without a store
         found = await self._store.read(partial(reads.key_by_digest, digest=key_digest), anyone)
-        if found is not None:
+        # What was read before a change was heard of may be what has changed.
+        if found is not None and changes == self._changes:
             if len(self._known) >= CACHED:
                 self._known.clear()
             self._known[key_digest] = found

@@ -1,14 +1,14 @@
 """API keys: issuing, revoking. Only a key's SHA-256 is stored: it is random, so it cannot be guessed back."""
 
-import datetime as dt
 import hashlib
 import secrets
 from collections.abc import Iterable
 
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 
-from conversations.models import ApiKey, Change, StorageLevel
+from conversations.models import ApiKey, Change
 
 PREFIX = "sk-tb-"
 
@@ -17,10 +17,32 @@ def digest(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def issue(name: str, *, storage: str = StorageLevel.FULL, expires_at: dt.datetime | None = None) -> tuple[ApiKey, str]:
-    """A new key and its secret, which is never to be had again."""
+def issue(name: str, **chosen: object) -> tuple[ApiKey, str]:
+    """A new key, with what was chosen for its columns, and its secret, which is never to be had again."""
     secret = PREFIX + secrets.token_urlsafe(32)
-    return _create(name, secret, storage=storage, expires_at=expires_at), secret
+    return _create(name, secret, **chosen), secret
+
+
+def rotate(key: ApiKey) -> str:
+    """A new secret for the same key; the old one stops within a second."""
+    secret = PREFIX + secrets.token_urlsafe(32)
+    with transaction.atomic():
+        announce(key)
+        key.digest, key.prefix = digest(secret), _shown(secret)
+        key.save(update_fields=["digest", "prefix"])
+    return secret
+
+
+def find(given: str) -> ApiKey:
+    """The usable key with this name, these first characters, or this secret."""
+    named = Q(name=given) | Q(prefix=given) | Q(digest=digest(given))
+    match list(ApiKey.objects.filter(revoked_at=None).filter(named)[:2]):
+        case [key]:
+            return key
+        case []:
+            raise LookupError(f"no usable key is called {given}")
+        case _:
+            raise LookupError(f"several keys match {given}: give more of it")
 
 
 def ensure_environment_keys(secrets_given: Iterable[str]) -> None:
@@ -42,7 +64,11 @@ def announce(key: ApiKey) -> None:
 
 
 def _create(name: str, secret: str, **chosen: object) -> ApiKey:
-    # A short secret would be given away by its first characters.
-    shown = secret[:10] if len(secret) >= 24 else secret[:3]
-    key, _ = ApiKey.objects.get_or_create(digest=digest(secret), defaults={"name": name, "prefix": shown, **chosen})
+    defaults = {"name": name, "prefix": _shown(secret), **chosen}
+    key, _ = ApiKey.objects.get_or_create(digest=digest(secret), defaults=defaults)
     return key
+
+
+def _shown(secret: str) -> str:
+    """A short secret would be given away by its first characters."""
+    return secret[:10] if len(secret) >= 24 else secret[:3]

@@ -20,6 +20,7 @@ from conversations import conf, ids, keys
 from conversations.bridge import Bridge, Settings
 from conversations.callers import Callers
 from conversations.demo import DemoServer
+from conversations.limits import Limits
 from conversations.models import Process
 from conversations.routing import Router
 from conversations.state import State
@@ -35,6 +36,7 @@ HEARTBEAT_SECONDS = 5.0
 CHANGES_SECONDS = 0.4
 CHANGES_WINDOW = 15.0  # rows may become visible later than their time says
 TICK_SECONDS = 1.0
+LEASE_SECONDS = 10.0
 GRACE_SECONDS = 20.0
 
 
@@ -46,12 +48,14 @@ class WebProcess:
         self.store = Store(self.conf.storage)
         self.demo = DemoServer()
         self.callers = Callers(self.store)
+        self.limits = Limits(self.store, self.conf.redis_url)
         self.bridge: Bridge | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
         self.quiet: set[Any] = set()  # streams that may need a ping
         self.stopping = False
         self._jobs: list[asyncio.Task[None]] = []
         self._seen: set[int] = set()
+        self._heard = time.time()
 
     async def start(self) -> None:
         # What was imported lives as long as the process: the collector need not look at it with every request.
@@ -69,6 +73,7 @@ class WebProcess:
         self._job(self._every(TICK_SECONDS, self._tick))
         self._job(self._every(HEARTBEAT_SECONDS, self._heartbeat))
         self._job(self._every(CHANGES_SECONDS, self._changes))
+        self._job(self._every(LEASE_SECONDS, self.limits.renew))
 
     async def stop(self) -> None:
         """Running turns get the time to end; what they leave is stored."""
@@ -87,6 +92,7 @@ class WebProcess:
         for job in self._jobs:
             job.cancel()
         await asyncio.gather(*self._jobs, return_exceptions=True)
+        await self.limits.close()
         await self.store.stop()
         await self.demo.stop()
 
@@ -107,7 +113,7 @@ class WebProcess:
         )
         upstreams = Upstreams(self.conf.upstream_idle_seconds)
         router = Router(self.conf, self.demo.url)
-        self.bridge = Bridge(self.store, State(self.store, rows), upstreams, router, rows, settings)
+        self.bridge = Bridge(self.store, State(self.store, rows), upstreams, router, self.limits, rows, settings)
 
     def _create_row(self) -> int:
         if self.conf.storage == "durable":
@@ -146,12 +152,14 @@ class WebProcess:
             await self.store.write(Heartbeat(self.bridge.settings.process))
 
     async def _changes(self) -> None:
-        since = timestamp(time.time() - CHANGES_WINDOW)
+        # After an outage the window reaches back to before it.
+        asked, since = time.time(), timestamp(self._heard - CHANGES_WINDOW)
         none: list[tuple[Any, ...]] = []
         for number, kind, ref in await self.store.read(lambda db: _changes_since(db, since), none):
             if number not in self._seen:
                 self._seen.add(number)
                 self.apply(kind, ref)
+        self._heard = asked
         if len(self._seen) > 10_000:
             self._seen = set(sorted(self._seen)[-1_000:])
 

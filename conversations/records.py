@@ -126,6 +126,12 @@ def closing(turn: Turn, status: str, error: BridgeError | None, message: Message
     )
 
 
+def used(row: CloseTurn) -> tuple[int, int]:
+    """Tokens of all kinds and millionths of a dollar, of all attempts."""
+    tokens = sum(entry.input_tokens + entry.output_tokens + entry.cache_read + entry.cache_write for entry in row.usage)
+    return tokens, sum(entry.cost_micros for entry in row.usage)
+
+
 def _all_failed(turn: Turn) -> bool:
     """Every attempt has its entry already, none of them brought an answer."""
     return bool(turn.entries) and len(turn.entries) == len(turn.attempts)

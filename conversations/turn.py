@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from conversations import ids, records
 from conversations.attempt import Attempt
+from conversations.limits import Admission
 from conversations.records import Timings
 from conversations.state import Conversation, Sent
 from conversations.store.reads import KeyRow, Node
@@ -49,11 +50,19 @@ class Ask(Struct, frozen=True):
 
 
 class Turn:
-    def __init__(self, bridge: Bridge, ask: Ask, prepared: Prepared, claims: tuple[ClaimRow, ...]) -> None:
+    def __init__(
+        self,
+        bridge: Bridge,
+        ask: Ask,
+        prepared: Prepared,
+        claims: tuple[ClaimRow, ...],
+        admission: Admission | None = None,
+    ) -> None:
         self.bridge = bridge
         self.ask = ask
         self.prepared = prepared
         self.claims = claims
+        self.admission = admission
         self.id = bridge.rows.mint()
         self.message_id = ids.message_id()
         self.started = time.perf_counter()
@@ -227,6 +236,8 @@ class Turn:
         prepared = self.prepared
         target = prepared.route.target
         tokens = self.bridge.estimates.prompt(target.upstream, target.model, len(prepared.sent.body))
+        if self.admission is not None:
+            self.admission.expect(tokens, 0)
         start = MessageStart(self.message_id, self.ask.request.model, Usage(input_tokens=tokens, output_tokens=1))
         watch = None if self._reminded else policies.watched(prepared.request, target.profile, prepared.route.policy)
         return Attempt(prepared.route, prepared.request, prepared.sent, start, watch)
@@ -369,7 +380,12 @@ class Turn:
         self.timings.duration = self.elapsed
         await self.attempt.close()
         self.bridge.leave(self)
-        await self.bridge.store.write(records.closing(self, status, error, message, returned))
+        row = records.closing(self, status, error, message, returned)
+        try:
+            await self.bridge.store.write(row)
+        finally:
+            if self.admission is not None:
+                await self.admission.settle(*records.used(row))
 
     def _finish_in_background(self, status: str, error: BridgeError | None) -> None:
         if self._closed:

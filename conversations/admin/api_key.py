@@ -25,6 +25,13 @@ from conversations.admin.confirming import Question, confirmed
 from conversations.models import ApiKey, Conversation, UsageEntry
 from conversations.process import current
 
+FIELDSETS: Any = (
+    (None, {"fields": ("name", "storage", "expires_at", "allowed_routes")}),
+    ("Limits", {"fields": ("requests_per_minute", "concurrent_streams")}),
+    ("Budgets", {"fields": ("daily_tokens", "monthly_tokens", "daily_dollars", "monthly_dollars")}),
+    ("Retention", {"fields": ("content_hours", "inactivity_hours", "ledger_days")}),
+)
+
 
 class StateFilter(admin.SimpleListFilter):
     title = "state"
@@ -57,14 +64,11 @@ class ApiKeyAdmin(ModelAdmin):
     actions = None
     add_form_template = "admin/conversations/apikey/issue.html"
     actions_detail = ("revoke_page",)
-    fields = ("name", "storage", "expires_at")
     readonly_fields = ("begins", "state", "issued", "revoked_at", "conversations", "usage")
 
     def get_fieldsets(self, request: HttpRequest, obj: ApiKey | None = None) -> Any:
-        if obj is None:
-            return ((None, {"fields": self.fields}),)
         shown = ("begins", "state", "issued", "conversations", "usage")
-        return ((None, {"fields": self.fields}), ("Key", {"fields": shown}))
+        return FIELDSETS if obj is None else (FIELDSETS[0], ("Key", {"fields": shown}), *FIELDSETS[1:])
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         """Its conversations and its ledger belong to it; it is revoked instead."""
@@ -114,8 +118,7 @@ class ApiKeyAdmin(ModelAdmin):
             form_page: HttpResponse = super().add_view(request, form_url, extra_context)
             return form_page
         with transaction.atomic():
-            asked = form.cleaned_data
-            key, secret = keys.issue(asked["name"], storage=asked["storage"], expires_at=asked["expires_at"])
+            key, secret = keys.issue(**form.cleaned_data)
             self.log_addition(request, key, "Issued")
         return self._issued(request, key, secret)
 

@@ -14,11 +14,29 @@ CHUNK = 200  # values in one IN list
 SENT_CHAIN = 64  # a request as sent is kept whole at least every so many turns
 
 
+class KeyLimits(Struct, frozen=True):
+    """What a key may do. Zero and None are no limit."""
+
+    routes: tuple[str, ...] = ()  # patterns in lower case; none = all
+    per_minute: int = 0
+    concurrent: int = 0
+    daily_tokens: int | None = None
+    monthly_tokens: int | None = None
+    daily_micros: int | None = None
+    monthly_micros: int | None = None
+
+    @property
+    def budgeted(self) -> bool:
+        budgets = (self.daily_tokens, self.monthly_tokens, self.daily_micros, self.monthly_micros)
+        return any(budget is not None for budget in budgets)
+
+
 class KeyRow(Struct, frozen=True):
     id: int
     digest: str
     storage: str
     expires_at: float | None  # seconds; None = never
+    limits: KeyLimits | None = None
 
 
 class Found(Struct, frozen=True):
@@ -81,10 +99,29 @@ FROM conversations_turn t JOIN conversations_conversation c ON c.id = t.conversa
 
 
 def key_by_digest(db: Database, digest: str) -> KeyRow | None:
-    sql = "SELECT id, digest, storage, expires_at FROM conversations_apikey WHERE digest = %s AND revoked_at IS NULL"
+    sql = """SELECT id, digest, storage, expires_at, allowed_routes, requests_per_minute, concurrent_streams, daily_tokens,
+        monthly_tokens, daily_dollars, monthly_dollars FROM conversations_apikey WHERE digest = %s AND revoked_at IS NULL"""
     for row in db.query(sql, (digest,)):
-        return KeyRow(row[0], row[1], row[2], _seconds(row[3]))
+        rates = (_patterns(row[4]), row[5] or 0, row[6] or 0)
+        limits = KeyLimits(*rates, row[7], row[8], _micros(row[9]), _micros(row[10]))
+        return KeyRow(row[0], row[1], row[2], _seconds(row[3]), None if limits == KeyLimits() else limits)
     return None
+
+
+def _patterns(text: str) -> tuple[str, ...]:
+    return tuple(text.lower().replace(",", " ").split())
+
+
+def _micros(dollars: Any) -> int | None:
+    return None if dollars is None else round(float(dollars) * 1_000_000)
+
+
+def spent(db: Database, key: int, since: str, until: str) -> tuple[int, int]:
+    """Tokens and millionths of a dollar of a key, between two days."""
+    sql = """SELECT COALESCE(SUM(input_tokens + output_tokens + cache_read + cache_write), 0), COALESCE(SUM(cost_micros), 0)
+        FROM conversations_usageentry WHERE api_key_id = %s AND created_at >= %s AND created_at < %s"""
+    ((tokens, micros),) = db.query(sql, (key, since, until))
+    return int(tokens), int(micros)
 
 
 def conversation(db: Database, key: int, external_id: str) -> Found | None:

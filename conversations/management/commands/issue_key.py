@@ -1,8 +1,26 @@
-"""`manage.py issue_key NAME`: a new API key, shown once."""
+"""`manage.py issue_key NAME`: a new API key, shown once; its limits as options."""
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.exceptions import ValidationError
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from conversations import keys
+from conversations.models import ApiKey
+
+CHOICES = (
+    "storage",
+    "expires_at",
+    "allowed_routes",
+    "requests_per_minute",
+    "concurrent_streams",
+    "daily_tokens",
+    "monthly_tokens",
+    "daily_dollars",
+    "monthly_dollars",
+    "content_hours",
+    "inactivity_hours",
+    "ledger_days",
+)
+FIELDS = {field.name: field for field in ApiKey._meta.concrete_fields}
 
 
 class Command(BaseCommand):
@@ -10,7 +28,16 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name", help="who or what will use it")
+        for name in CHOICES:
+            # argparse takes a % for its own.
+            text = str(FIELDS[name].help_text).replace("%", "%%")
+            parser.add_argument(f"--{name.replace('_', '-')}", help=text)
 
     def handle(self, *args: object, **options: object) -> None:
-        _, secret = keys.issue(str(options["name"]))
+        given = {name: options[name] for name in CHOICES if options[name] is not None}
+        try:
+            chosen = {name: FIELDS[name].clean(value, None) for name, value in given.items()}
+        except ValidationError as error:
+            raise CommandError("; ".join(error.messages)) from error
+        _, secret = keys.issue(str(options["name"]), **chosen)
         self.stdout.write(secret)

@@ -1,0 +1,33 @@
+"""Revoking and rotating: effective in all of four processes within a second."""
+
+import time
+
+from tests.limits.cluster import Cluster
+
+
+def statuses(cluster: Cluster, key: str) -> set[int]:
+    return {reply.status for reply in cluster.ask_many(key, 24)}
+
+
+def test_a_revoked_key_is_refused_everywhere_within_a_second(cluster: Cluster) -> None:
+    key = cluster.issue("revoked")
+    assert statuses(cluster, key) == {200}
+    cluster.manage("revoke_key", "revoked")
+    time.sleep(1)
+    assert statuses(cluster, key) == {401}
+
+
+def test_a_rotated_key_has_a_new_secret_and_the_old_one_stops(cluster: Cluster) -> None:
+    old = cluster.issue("rotated", requests_per_minute=1000)
+    assert statuses(cluster, old) == {200}
+    new = cluster.manage("rotate_key", "rotated")
+    assert new != old
+    time.sleep(1)
+    assert statuses(cluster, old) == {401}
+    assert statuses(cluster, new) == {200}
+    assert cluster.rows("SELECT requests_per_minute FROM conversations_apikey WHERE name = 'rotated'") == [(1000,)]
+
+
+def test_an_expired_key_is_refused(cluster: Cluster) -> None:
+    key = cluster.issue("expired", expires_at="2026-01-01")
+    assert cluster.ask(key).status == 401
