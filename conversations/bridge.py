@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from conversations import ids
+from conversations.catalog import Catalog
 from conversations.estimates import Estimates
 from conversations.limits import Admission, Limits
 from conversations.preparing import Prepared, prepare
@@ -52,6 +53,7 @@ class Bridge:
         self.rows = rows
         self.settings = settings
         self.estimates = Estimates()
+        self.catalog = Catalog(router, upstreams)
         self.running: dict[int, set[Turn]] = {}  # by conversation
         self._tasks: set[asyncio.Task[None]] = set()
 

@@ -27,6 +27,14 @@ class Route(Struct, frozen=True):
     policy: Policy
 
 
+class Offer(Struct, frozen=True):
+    """A model name that clients may use, and where it leads."""
+
+    id: str
+    upstream: str
+    model: str
+
+
 class Router:
     def __init__(self, conf: Conf, demo_url: str) -> None:
         self._upstreams = {
@@ -44,6 +52,19 @@ class Router:
     @property
     def upstreams(self) -> tuple[Upstream, ...]:
         return tuple(self._upstreams.values())
+
+    def offers(self) -> tuple[Offer, ...]:
+        """The names that the configuration itself knows; what else an upstream has, only the upstream can tell."""
+        names = [f"claude-{family}" for family in CLAUDE_FAMILIES if self._map[family]]
+        names += dict.fromkeys(target for target in self._map.values() if target)
+        return tuple(offer for name in (*names, "demo/demo") if (offer := self.offer(name)) is not None)
+
+    def offer(self, model: str) -> Offer | None:
+        try:
+            target = self.resolve(model).target
+        except NotFound:
+            return None
+        return Offer(model, target.upstream, target.model)
 
     def resolve(self, model: str) -> Route:
         provider, slash, name = model.partition("/")

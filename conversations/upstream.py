@@ -55,10 +55,10 @@ class Answer:
         except httpx.HTTPError as error:
             raise failure(error) from error
 
-    async def body(self) -> bytes:
-        """The whole body, up to the size that an error may have."""
+    async def body(self, limit: int = ERROR_BODY_LIMIT) -> bytes:
+        """The whole body; no more than about `limit`, which by itself is what an error may have."""
         parts, size = [], 0
-        while size < ERROR_BODY_LIMIT and (chunk := await self.read()) is not None:
+        while size < limit and (chunk := await self.read()) is not None:
             parts.append(chunk)
             size += len(chunk)
         await self.close()
@@ -102,28 +102,29 @@ class Upstreams:
         self._timeout = {"connect": CONNECT_SECONDS, "write": WRITE_SECONDS, "read": idle_seconds, "pool": None}
         self._rings: dict[str, KeyRing] = {}
 
-    async def send(self, upstream: Upstream, request: UpstreamRequest) -> Answer:
+    async def send(self, upstream: Upstream, request: UpstreamRequest, method: str = "POST") -> Answer:
         ring = self._rings.setdefault(upstream.name, KeyRing())
         key = ring.pick(upstream.keys)
         try:
-            response = await self._transport.handle_async_request(self._request(upstream, request, key))
+            response = await self._transport.handle_async_request(self._request(upstream, request, key, method))
         except httpx.HTTPError as error:
             raise failure(error) from error
         except httpx.InvalidURL as error:
             raise UpstreamFailed(f"the upstream's address is not a URL: {error}") from error
-        if response.status_code in (401, 403, 429) and key:
+        # A key may be good for everything but lists.
+        if response.status_code in (401, 403, 429) and key and method == "POST":
             ring.rest(key, REST_SECONDS)
         return Answer(response)
 
     async def close(self) -> None:
         await self._transport.aclose()
 
-    def _request(self, upstream: Upstream, request: UpstreamRequest, key: str) -> httpx.Request:
+    def _request(self, upstream: Upstream, request: UpstreamRequest, key: str, method: str) -> httpx.Request:
         headers = [("content-type", "application/json"), ("accept-encoding", "identity"), *request.headers]
         if key:
             headers.append(_authorization(upstream.profile, key))
         return httpx.Request(
-            "POST",
+            method,
             _address(upstream.base_url, request.path),
             headers=headers,
             content=request.body,

@@ -12,8 +12,11 @@ from conversations.keys import digest
 from conversations.models import ApiKey
 from translation.client.render import error_body, error_headers
 from translation.errors import BridgeError, InvalidRequest, MethodNotAllowed, Unauthenticated
+from translation.openai_client import errors as openai
 
 PAGE, MOST = 20, 1000
+OPENAI_PATHS = ("/v1/chat/", "/v1/embeddings")
+MODELS = "/v1/models"
 Row = TypeVar("Row", bound=models.Model)
 
 
@@ -39,11 +42,24 @@ def owner(request: HttpRequest) -> ApiKey:
     return key
 
 
+def speaks_openai(request: HttpRequest) -> bool:
+    """A client of OpenAI's API: by its path or, where both APIs have the same, by what it does not send."""
+    if request.path.startswith(OPENAI_PATHS):
+        return True
+    asked = request.headers
+    return request.path.startswith(MODELS) and "anthropic-version" not in asked and "x-api-key" not in asked
+
+
 def refusal(request: HttpRequest, error: BridgeError) -> HttpResponse:
     identity = request_id(request)
-    headers = {"request-id": identity, **dict(error_headers(error))}
-    body = error_body(error, identity)
-    return HttpResponse(body, status=error.status, content_type="application/json", headers=headers)
+    headers = {"request-id": identity}
+    if speaks_openai(request):
+        headers |= {"x-request-id": identity, **dict(error_headers(error))}
+        body, status = openai.error_body(error), openai.status(error)
+    else:
+        headers |= dict(error_headers(error))
+        body, status = error_body(error, identity), error.status
+    return HttpResponse(body, status=status, content_type="application/json", headers=headers)
 
 
 def not_allowed(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:

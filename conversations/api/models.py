@@ -1,0 +1,72 @@
+"""`/v1/models`: what can be asked for, in Anthropic's shape or, for clients that send none of its headers, OpenAI's."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.http import HttpRequest, JsonResponse
+from ninja import Router
+
+from conversations.api.cold import PAGE, limited, page, speaks_openai
+from conversations.process import current
+from conversations.routing import CLAUDE_FAMILIES, Offer
+from translation.errors import InvalidRequest, NotFound
+
+router = Router(tags=["Models"])
+UNKNOWN = "1970-01-01T00:00:00Z"  # what the API says for a release date that nobody knows
+
+
+@router.get("/models", summary="List models", auth=None)
+async def models(request: HttpRequest, limit: int = 0, after_id: str = "", before_id: str = "") -> JsonResponse:
+    await _authenticated(request)
+    offers = await current().ready().catalog.offers()
+    if speaks_openai(request):
+        return JsonResponse({"object": "list", "data": [_openai(offer) for offer in offers]})
+    found, more = _paged(offers, limited(limit or PAGE), after_id, before_id)
+    return page([_anthropic(offer) for offer in found], more=more)
+
+
+@router.get("/models/{path:model_id}", summary="Retrieve a model", auth=None)
+async def model(request: HttpRequest, model_id: str) -> JsonResponse:
+    await _authenticated(request)
+    offer = current().ready().router.offer(model_id)
+    if offer is None:
+        raise NotFound(f"model: {model_id}")
+    return JsonResponse(_openai(offer) if speaks_openai(request) else _anthropic(offer))
+
+
+async def _authenticated(request: HttpRequest) -> None:
+    await current().callers.authenticate({name.lower(): value for name, value in request.headers.items()})
+
+
+def _paged(offers: Sequence[Offer], limit: int, after_id: str, before_id: str) -> tuple[Sequence[Offer], bool]:
+    """One page, and whether there are more in the direction that was asked for."""
+    if before_id:
+        rest = offers[: _place(offers, before_id, "before_id")]
+        return rest[-limit:], len(rest) > limit
+    rest = offers[_place(offers, after_id, "after_id") + 1 :] if after_id else offers
+    return rest[:limit], len(rest) > limit
+
+
+def _place(offers: Sequence[Offer], model_id: str, parameter: str) -> int:
+    for index, offer in enumerate(offers):
+        if offer.id == model_id:
+            return index
+    raise InvalidRequest(f"{parameter}: {model_id} is not in the list")
+
+
+def _anthropic(offer: Offer) -> dict[str, Any]:
+    where = f"{offer.upstream}/{offer.model}"
+    name = offer.id if offer.id == where else f"{offer.id} ({where})"
+    line = next((family for family in CLAUDE_FAMILIES if family in offer.id.lower()), None)
+    return {
+        "type": "model",
+        "id": offer.id,
+        "display_name": name,
+        "created_at": UNKNOWN,
+        "lifecycle": "active",
+        "line": line,
+    }
+
+
+def _openai(offer: Offer) -> dict[str, Any]:
+    return {"id": offer.id, "object": "model", "created": 0, "owned_by": offer.upstream}

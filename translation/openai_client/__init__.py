@@ -1,0 +1,1 @@
+"""The dialect of clients that speak OpenAI's Chat Completions: requests, answers and errors."""
