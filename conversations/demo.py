@@ -11,7 +11,7 @@ import httptools
 import msgspec
 
 MODEL = "demo"
-# Claude Code offers tools that start other conversations with this very model, or change files: the demo prefers to read.
+# Claude Code offers tools that start other conversations with this very model, or change files: the demo rather reads.
 RANKS = dict.fromkeys(("Read", "Glob", "Grep", "LS"), 0) | dict.fromkeys(
     (
         "Agent",

@@ -76,16 +76,10 @@ class WebProcess:
         self._job(self._every(LEASE_SECONDS, self.limits.renew))
 
     async def stop(self) -> None:
-        """Running turns get the time to end; what they leave is stored."""
+        """After the server has let its requests end: what they left is stored."""
         self.stopping = True
         if self.bridge is not None:
-            deadline = time.monotonic() + GRACE_SECONDS
-            while self.bridge.running and time.monotonic() < deadline:  # noqa: ASYNC110 - turns leave one by one
-                await asyncio.sleep(0.05)
-            for turns in tuple(self.bridge.running.values()):
-                for turn in tuple(turns):
-                    turn.end(ShuttingDown("the bridge is restarting"))
-            await asyncio.sleep(0)
+            self._end_turns()
             await self.bridge.settle()
             await self.bridge.upstreams.close()
             self.bridge.estimates.tokenizer.stop()
@@ -95,6 +89,17 @@ class WebProcess:
         await self.limits.close()
         await self.store.stop()
         await self.demo.stop()
+
+    def wind_down(self, seconds: float) -> None:
+        """The server stops: turns may run on for so long, then they end in an error that tells the client to retry."""
+        self.stopping = True
+        if self.loop is not None:
+            self.loop.call_later(seconds, self._end_turns)
+
+    def _end_turns(self) -> None:
+        if self.bridge is not None:
+            for turn in [turn for turns in self.bridge.running.values() for turn in turns]:
+                turn.end(ShuttingDown("the bridge is restarting", retry_after=1))
 
     def ready(self) -> Bridge:
         if self.bridge is None or self.stopping:

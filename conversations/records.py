@@ -14,7 +14,8 @@ from msgspec import Struct
 from conversations.state import Conversation, Sent
 from conversations.store.database import timestamp
 from conversations.store.reads import SENT_CHAIN, Node
-from conversations.store.writes import Answered, CloseTurn, MessageRow, OpenTurn, UsageRow
+from conversations.store.writes import Answered, CloseTurn, MessageRow, OpenTurn, SentRow, UsageRow
+from translation.adapter import UpstreamRequest
 from translation.client.stored import dump_blocks
 from translation.errors import BridgeError
 from translation.unicode import well_formed
@@ -62,7 +63,6 @@ def opening(turn: Turn, last: Sent | None) -> tuple[OpenTurn, Node, int]:
     received, sent, full = prepared.received, prepared.sent, storage == "full"
     rows, head = messages(prepared.conversation, received, prepared.chain, storage)
     change = delta(last, sent.body if full else b"")
-    meta = {"path": sent.path, "headers": dict(sent.headers), "stream": sent.stream}
     contexts = ((prepared.system_digest, received.raw_system), (prepared.tools_digest, received.raw_tools))
     write = OpenTurn(
         conversation=prepared.conversation.row,
@@ -86,7 +86,7 @@ def opening(turn: Turn, last: Sent | None) -> tuple[OpenTurn, Node, int]:
         sent_parent=change.parent,
         sent_prefix=change.prefix,
         sent_tail=change.tail,
-        sent_meta=msgspec.json.encode(meta),
+        sent_meta=_meta(sent),
         sent_depth=change.depth,
         state_ms=turn.timings.state,
         blobs=tuple((key, compress(raw)) for key, raw in contexts if key and full),
@@ -123,6 +123,7 @@ def closing(turn: Turn, status: str, error: BridgeError | None, message: Message
         first_token_ms=timings.first_token,
         duration_ms=timings.duration,
         release=turn.claims if status != "complete" else (),
+        sent=_sent_instead(turn),
     )
 
 
@@ -130,6 +131,19 @@ def used(row: CloseTurn) -> tuple[int, int]:
     """Tokens of all kinds and millionths of a dollar, of all attempts."""
     tokens = sum(entry.input_tokens + entry.output_tokens + entry.cache_read + entry.cache_write for entry in row.usage)
     return tokens, sum(entry.cost_micros for entry in row.usage)
+
+
+def _sent_instead(turn: Turn) -> SentRow | None:
+    """The request that was really sent, where it is not the one that the turn was opened with."""
+    sent = turn.prepared.sent
+    if turn.ask.key.storage != "full" or sent.body == turn.recorded.body:
+        return None
+    turn.bridge.state.note_sent(turn.conversation, Sent(turn.id, 0, sent.body))
+    return SentRow(compress(sent.body), _meta(sent))
+
+
+def _meta(sent: UpstreamRequest) -> bytes:
+    return msgspec.json.encode({"path": sent.path, "headers": dict(sent.headers), "stream": sent.stream})
 
 
 def _all_failed(turn: Turn) -> bool:

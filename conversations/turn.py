@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -63,6 +64,7 @@ class Turn:
         self.prepared = prepared
         self.claims = claims
         self.admission = admission
+        self.recorded = prepared.sent  # the request that the store has as this turn's
         self.id = bridge.rows.mint()
         self.message_id = ids.message_id()
         self.started = time.perf_counter()
@@ -110,12 +112,18 @@ class Turn:
         last = await self.bridge.state.last_sent(self.conversation) if full else None
         self.timings.state = self.elapsed
         write, self.head, depth = records.opening(self, last)
-        if full:
-            self.bridge.state.note_sent(self.conversation, Sent(self.id, depth, self.prepared.sent.body))
+        self.recorded = self.prepared.sent
         self._opened = self.bridge.store.write(write)
-        # Whoever waits for it hears of a failure; nobody may, if the upstream fails first.
-        self._opened.add_done_callback(_consume)
+        self._opened.add_done_callback(partial(self._was_opened, self.conversation, depth))
         self.bridge.enter(self)
+
+    def _was_opened(self, conversation: Conversation, depth: int, opened: asyncio.Future[None]) -> None:
+        # Whoever waits for it hears of a failure; nobody may, if the upstream failed first.
+        if opened.cancelled() or opened.exception() is not None:
+            return
+        conversation.stored = True
+        if self.ask.key.storage == "full":
+            self.bridge.state.note_sent(conversation, Sent(self.id, depth, self.recorded.body))
 
     async def _durable(self) -> None:
         """Until the opening write is stored, whatever this process believed about the conversation."""
@@ -147,8 +155,8 @@ class Turn:
 
     async def read(self) -> list[WireEvent]:
         """The events of the next upstream read; none when the turn was only nudged."""
-        if self._failure is not None:
-            raise self._failure
+        if (over := self._ended or self._failure) is not None:
+            raise over
         events = await self.attempt.events()
         if self._ended is not None:
             raise self._ended
@@ -193,7 +201,6 @@ class Turn:
             else:
                 self._record(None)
                 await self._opened
-                self.conversation.stored = True
                 self._shown = True
                 return wire
 
@@ -415,8 +422,3 @@ def _pause(attempt: int, error: BridgeError) -> float:
     if error.retry_after is not None:
         return min(error.retry_after, RETRY_CAP)
     return float(min(RETRY_BASE * 2**attempt, RETRY_CAP))
-
-
-def _consume(future: asyncio.Future[None]) -> None:
-    if not future.cancelled():
-        future.exception()

@@ -1,5 +1,5 @@
-"""Remembers the results of a pure function of bytes. Clients resend their whole history with every turn, nearly all of it
-in the same bytes; what was worked out once need not be worked out again.
+"""Remembers the results of a pure function of bytes. Clients resend their whole history with every turn, nearly all of
+it in the same bytes; what was worked out once need not be worked out again.
 """
 
 from collections import OrderedDict

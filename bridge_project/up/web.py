@@ -72,6 +72,13 @@ class Web(uvicorn.Server):
             os.write(self._announce, self._announced)
             os.close(self._announce)
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        from conversations import process  # noqa: PLC0415 - it has models, which need the set-up
+
+        # Streams that outlive the grace period would be cut without a word.
+        process.current().wind_down(GRACE_SECONDS - 3)
+        await super().shutdown(sockets)
+
     def _supervisor_died(self) -> None:
         asyncio.get_running_loop().remove_reader(self._lifeline or 0)
         self.should_exit = True

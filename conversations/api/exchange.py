@@ -3,7 +3,7 @@
 They are Django's types, so that a ninja operation takes and returns them like any other.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -32,7 +32,7 @@ class LeanResponse(HttpResponse):
         status: int,
         headers: list[tuple[bytes, bytes]],
         body: bytes = b"",
-        stream: AsyncIterator[bytes] | None = None,
+        stream: AsyncGenerator[bytes, None] | None = None,
     ) -> None:
         self.lean_status = status
         self.lean_headers = headers

@@ -6,6 +6,7 @@ Reads the body, runs the ninja operation, sends what it returns. When the client
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import aclosing
 from typing import Any
 
 from conversations import ids
@@ -97,8 +98,10 @@ async def _send_whole(response: LeanResponse, send: Send) -> None:
 async def _send_stream(response: LeanResponse, send: Send) -> None:
     assert response.lean_stream is not None
     await send({"type": "http.response.start", "status": response.lean_status, "headers": response.lean_headers})
-    async for chunk in response.lean_stream:
-        await send({"type": "http.response.body", "body": chunk, "more_body": True})
+    # A client that leaves while a write waits for it does not reach into the generator: it is closed here.
+    async with aclosing(response.lean_stream) as chunks:
+        async for chunk in chunks:
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
     await send({"type": "http.response.body", "body": b""})
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 from conversations.api.exchange import LeanResponse
 from conversations.api.lean import error_response
@@ -76,7 +76,7 @@ class _Stream:
         if now - self._last >= self._ping:
             self._turn.nudge()
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
         turn = self._turn
         self._process.quiet.add(self)
         try:

@@ -51,6 +51,8 @@ UPDATE conversations_turn SET status = %s, message_id = %s, upstream = %s, resol
   error_message = %s, input_tokens = %s, output_tokens = %s, cache_read = %s, cache_write = %s, thinking_tokens = %s,
   usage_estimated = %s, cost_micros = %s, tool_count = %s, first_byte_ms = %s, first_token_ms = %s, duration_ms = %s
 WHERE id = %s"""
+SENT = """
+UPDATE conversations_turn SET sent_parent = NULL, sent_prefix = 0, sent_depth = 0, sent_tail = %s, sent_meta = %s WHERE id = %s"""
 TOUCH = """
 UPDATE conversations_conversation SET last_activity = NOW(), tool_count = tool_count + %s, last_status = %s WHERE id = %s"""
 USAGE = """
@@ -245,6 +247,13 @@ class UsageRow(Struct, frozen=True, kw_only=True):
     first_token_ms: float = 0
 
 
+class SentRow(Struct, frozen=True):
+    """A request as sent, kept whole."""
+
+    body: bytes
+    meta: bytes
+
+
 class CloseTurn(Struct, frozen=True, kw_only=True):
     """A turn has ended, well or not: what came back, what was used, and the answer as a message of the tree."""
 
@@ -270,6 +279,7 @@ class CloseTurn(Struct, frozen=True, kw_only=True):
     first_token_ms: float = 0
     duration_ms: float = 0
     release: tuple[ClaimRow, ...] = ()  # a turn that failed gives its claims back
+    sent: SentRow | None = None  # what was sent instead of the request that the turn was opened with
 
     def apply(self, db: Database) -> None:
         row, last = self.conversation, self.usage[-1]
@@ -295,6 +305,8 @@ class CloseTurn(Struct, frozen=True, kw_only=True):
         if not alive:
             return  # terminated meanwhile: the ledger still counts what was used
         db.execute(TOUCH, (last.tool_count, self.status, row.id))
+        if self.sent is not None:
+            db.execute(SENT, (self.sent.body, self.sent.meta, self.turn))
         if self.message is not None:
             db.execute(MESSAGE, message_values(row, self.turn, self.now, self.message))
         for claim in self.release:
