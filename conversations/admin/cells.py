@@ -11,11 +11,12 @@ from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
-from conversations.admin import wording
+from conversations import wording
+from conversations.wording import harmless
 
 
 def link(row: Model, text: str, page: str = "change") -> SafeString:
-    return format_html('<a class="tb-link" href="{}">{}</a>', url(row, page), text)
+    return format_html('<a class="tb-link" href="{}">{}</a>', url(row, page), harmless(text))
 
 
 def url(row: Model, page: str = "change") -> str:
@@ -25,7 +26,7 @@ def url(row: Model, page: str = "change") -> str:
 
 def listed(model: type[Model], text: str, **lookups: str | int) -> SafeString:
     """A link to the rows behind a figure."""
-    return format_html('<a class="tb-link" href="{}">{}</a>', list_url(model, **lookups), text)
+    return format_html('<a class="tb-link" href="{}">{}</a>', list_url(model, **lookups), harmless(text))
 
 
 def list_url(model: type[Model], **lookups: str | int) -> str:
@@ -35,16 +36,20 @@ def list_url(model: type[Model], **lookups: str | int) -> str:
 
 def short(text: str) -> SafeString:
     """Cut by the layout, whole in its title."""
-    return format_html('<span class="tb-short" title="{}">{}</span>', text, text)
+    return format_html('<span class="tb-short" title="{}">{}</span>', harmless(text), harmless(text))
 
 
 def code(text: str) -> SafeString:
     """An id: cut by the layout, whole in its title and when copied."""
-    return format_html('<code class="tb-id" title="{}">{}</code>', text, text) if text else SafeString(wording.NONE)
+    if not text:
+        return SafeString(wording.NONE)
+    return format_html('<code class="tb-id" title="{}">{}</code>', harmless(text), harmless(text))
 
 
 def code_link(row: Model, text: str, page: str = "change") -> SafeString:
-    return format_html('<a class="tb-link tb-id" href="{}" title="{}">{}</a>', url(row, page), text, text)
+    return format_html(
+        '<a class="tb-link tb-id" href="{}" title="{}">{}</a>', url(row, page), harmless(text), harmless(text)
+    )
 
 
 def moment(value: dt.datetime | None) -> SafeString:

@@ -4,25 +4,19 @@ Django escapes what templates print; what is left to do here is what escaping do
 codes, marks that turn the direction of text around, and values of many megabytes.
 """
 
-import re
-
 import msgspec
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 from msgspec import Struct
 
-from conversations.admin import wording
+from conversations import wording
+from conversations.wording import harmless
 
 PERMISSION = "conversations.view_content"
 SHOWN = 20_000  # characters of one value on a page
 FOLDED = 400  # longer values are folded
 TAIL = 1_000  # of a cut value's end
-
-_INVISIBLE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\ud800-\udfff\U000e0000-\U000e007f]"
-)
 
 
 class Shown(Struct, frozen=True):
@@ -53,18 +47,6 @@ class Shown(Struct, frozen=True):
 
 def reads_content(request: HttpRequest) -> bool:
     return request.user.has_perm(PERMISSION)
-
-
-def harmless(text: str) -> str:
-    """Every character that cannot be seen is shown by its name."""
-    return _INVISIBLE.sub(_name, text)
-
-
-def _name(match: re.Match[str]) -> str:
-    number = ord(match[0])
-    if number < 0x20:
-        return chr(0x2400 + number)  # ␀ … ␛: the pictures of the control characters
-    return "␡" if number == 0x7F else f"⟨U+{number:04X}⟩"
 
 
 def shown(value: str | bytes, label: str = "") -> Shown:

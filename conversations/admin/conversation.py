@@ -9,12 +9,13 @@ from django.utils.safestring import SafeString
 from unfold.decorators import action, display
 from unfold.enums import ActionVariant
 
-from conversations import retention
-from conversations.admin import cells, finding, wording
+from conversations import retention, wording
+from conversations.admin import cells, finding
 from conversations.admin.confirming import Question, confirmed
 from conversations.admin.filters import KeyFilter, recent_values, since
 from conversations.admin.record import RecordAdmin, Rows
 from conversations.admin.status import TURN_COLOURS
+from conversations.admin.toolchain_page import toolchain_page
 from conversations.models import Conversation, ToolMapping, Turn, TurnStatus, UsageEntry
 from conversations.process import current
 
@@ -33,6 +34,7 @@ class StatusFilter(admin.SimpleListFilter):
 @admin.register(Conversation)
 class ConversationAdmin(RecordAdmin):
     list_display = ("name", "outcome", "model_name", "turns", "tools", "hold", "key", "active")
+    list_display_links = None
     list_select_related = ("api_key",)
     list_filter = (KeyFilter, StatusFilter, recent_values("last_model", "model"), "held", "recognised",
                    since("last_activity"))  # fmt: skip
@@ -41,7 +43,7 @@ class ConversationAdmin(RecordAdmin):
     search_help_text = "Conversation, session, request, message or tool id, tool name"
     find = staticmethod(finding.conversations)
     living = {"ended_at": None}
-    actions_detail = ("hold_page", "release_page", "terminate_page")
+    actions_detail = ("toolchain_page", "hold_page", "release_page", "terminate_page")
     fieldsets = (
         ("Conversation", {"fields": ("external_id", "key", "recognised", "hold", "outcome", "last_model")}),
         ("Size", {"fields": ("turns", "tools", "message_total", "ledger")}),
@@ -58,7 +60,7 @@ class ConversationAdmin(RecordAdmin):
 
     @display(description="conversation id", ordering="external_id")
     def name(self, row: Conversation) -> SafeString:
-        return cells.code(row.external_id)
+        return cells.code_link(row, row.external_id, "toolchain_page")
 
     @display(description="last turn", label=TURN_COLOURS)
     def outcome(self, row: Conversation) -> str:
@@ -104,6 +106,10 @@ class ConversationAdmin(RecordAdmin):
 
     def has_act_permission(self, request: HttpRequest, object_id: object = None) -> bool:
         return request.user.has_perm("conversations.change_conversation")
+
+    @action(description="Tool chain", icon="account_tree", url_path="toolchain", permissions=["view"])
+    def toolchain_page(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        return toolchain_page(self, request, object_id)
 
     @action(description="Hold", icon="lock", url_path="hold", permissions=["act"])
     def hold_page(self, request: HttpRequest, object_id: str) -> HttpResponse:

@@ -7,13 +7,15 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from unfold.decorators import display
 
-from conversations.admin import cells, finding, wording
+from conversations import wording
+from conversations.admin import cells, finding
 from conversations.admin.content import json_view, reads_content
 from conversations.admin.filters import KeyFilter, recent_values, since
 from conversations.admin.record import RecordAdmin, Rows
 from conversations.admin.status import TOOL_COLOURS
-from conversations.admin.turn import CONTENT
+from conversations.admin.stored import CONTENT
 from conversations.models import ToolMapping, Turn
+from conversations.wording import harmless
 
 
 @admin.register(ToolMapping)
@@ -47,7 +49,7 @@ class ToolMappingAdmin(RecordAdmin):
 
     @display(description="tool", ordering="tool_name", header=True)
     def tool(self, row: ToolMapping) -> list[object]:
-        return [row.tool_name, cells.code(row.tool_use_id)]
+        return [harmless(row.tool_name), cells.code(row.tool_use_id)]
 
     @display(description="status", label=TOOL_COLOURS)
     def outcome(self, row: ToolMapping) -> str:
@@ -55,16 +57,16 @@ class ToolMappingAdmin(RecordAdmin):
 
     @display(description="conversation")
     def conversation_link(self, row: ToolMapping) -> SafeString:
-        return cells.code_link(row.conversation, row.conversation.external_id)
+        return cells.code_link(row.conversation, row.conversation.external_id, "toolchain_page")
 
     @display(description="turn")
     def turn_link(self, row: ToolMapping) -> SafeString:
-        return cells.code_link(row.turn, row.turn.request_id)
+        return cells.code_link(row.turn, row.turn.request_id, "hops_page")
 
     @display(description="answered in")
     def answered_in(self, row: ToolMapping) -> SafeString:
         found = Turn.objects.filter(pk=row.answered_turn).only("request_id").first() if row.answered_turn else None
-        return cells.code_link(found, found.request_id) if found else SafeString(wording.NONE)
+        return cells.code_link(found, found.request_id, "hops_page") if found else SafeString(wording.NONE)
 
     @display(description="model")
     def model_path(self, row: ToolMapping) -> SafeString:

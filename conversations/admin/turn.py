@@ -3,17 +3,18 @@
 from typing import Any
 
 from django.contrib import admin
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils.safestring import SafeString
-from unfold.decorators import display
+from unfold.decorators import action, display
 
-from conversations.admin import cells, finding, wording
+from conversations import wording
+from conversations.admin import cells, finding
 from conversations.admin.filters import KeyFilter, NotesFilter, recent_values, since
+from conversations.admin.hops_page import hops_page
 from conversations.admin.record import RecordAdmin, Rows
 from conversations.admin.status import TURN_COLOURS
+from conversations.admin.stored import CONTENT
 from conversations.models import ToolMapping, Turn, UsageEntry
-
-CONTENT = ("params", "headers", "attempts", "notes", "sent_tail", "sent_meta", "answer", "answer_meta")
 
 
 @admin.register(Turn)
@@ -29,6 +30,8 @@ class TurnAdmin(RecordAdmin):
     find = staticmethod(finding.turns)
     living = {"conversation__ended_at": None}
     deferred = CONTENT
+    list_display_links = None
+    actions_detail = ("hops_page",)
     fieldsets = (
         ("Turn", {"fields": ("request_id", "message_id", "status", "conversation_link", "key", "started_at",
                              "stream")}),
@@ -44,9 +47,13 @@ class TurnAdmin(RecordAdmin):
         rows: Rows = super().get_queryset(request).select_related("conversation", "api_key")
         return rows
 
+    @action(description="Every hop", icon="route", url_path="hops", permissions=["view"])
+    def hops_page(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        return hops_page(self, request, object_id)
+
     @display(description="request")
     def request_cell(self, row: Turn) -> SafeString:
-        return cells.code(row.request_id)
+        return cells.code_link(row, row.request_id, "hops_page")
 
     @display(description="status", label=TURN_COLOURS)
     def outcome(self, row: Turn) -> str:
@@ -54,7 +61,7 @@ class TurnAdmin(RecordAdmin):
 
     @display(description="conversation")
     def conversation_link(self, row: Turn) -> SafeString:
-        return cells.code_link(row.conversation, row.conversation.external_id)
+        return cells.code_link(row.conversation, row.conversation.external_id, "toolchain_page")
 
     @display(description="API key")
     def key(self, row: Turn) -> SafeString:
@@ -66,7 +73,8 @@ class TurnAdmin(RecordAdmin):
 
     @display(description="error")
     def error(self, row: Turn) -> str:
-        return f"{row.error_type}: {row.error_message}" if row.error_type else wording.NONE
+        """What it said is content: it stands with the hops."""
+        return row.error_type or wording.NONE
 
     @display(description="tokens in / out")
     def tokens(self, row: Turn) -> SafeString:

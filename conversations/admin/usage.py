@@ -4,7 +4,8 @@ from django.contrib import admin
 from django.utils.safestring import SafeString
 from unfold.decorators import display
 
-from conversations.admin import cells, finding, wording
+from conversations import wording
+from conversations.admin import cells, finding
 from conversations.admin.filters import KeyFilter, recent_values, since
 from conversations.admin.record import RecordAdmin
 from conversations.admin.status import TURN_COLOURS
@@ -41,12 +42,13 @@ class UsageAdmin(RecordAdmin):
         found = Conversation.objects.filter(
             api_key=row.api_key_id, external_id=row.conversation_id, ended_at=None
         ).first()
-        return cells.code_link(found, row.conversation_id) if found else cells.code(row.conversation_id)
+        name = row.conversation_id
+        return cells.code_link(found, name, "toolchain_page") if found else cells.code(name)
 
     @display(description="turn")
     def turn(self, row: UsageEntry) -> SafeString:
         found = Turn.objects.filter(request_id=row.request_id, conversation__ended_at=None).only("request_id").first()
-        return cells.code_link(found, row.request_id) if found else cells.code(row.request_id)
+        return cells.code_link(found, row.request_id, "hops_page") if found else cells.code(row.request_id)
 
     @display(description="status", label=TURN_COLOURS)
     def state(self, row: UsageEntry) -> str:

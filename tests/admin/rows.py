@@ -16,6 +16,10 @@ MODELS = (("openai", "gpt-5.5"), ("gemini", "gemini-3-pro"), ("demo", "demo"))
 BATCH = 2_000
 
 
+def encoded(value: object) -> bytes:
+    return msgspec.json.encode(value)
+
+
 def a_key(name: str = "tests") -> ApiKey:
     return keys.issue(name)[0]
 

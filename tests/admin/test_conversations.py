@@ -50,14 +50,14 @@ def test_rows_are_linked_both_ways(browser: Client, conversation: Conversation) 
     page = browser.get(f"{PAGE}/change/").text
     assert "turn/?conversation=1" in page
     assert "toolmapping/?conversation=1" in page
-    assert "/conversation/1/change/" in browser.get("/admin/conversations/turn/1/change/").text
+    assert "/conversation/1/toolchain/" in browser.get("/admin/conversations/turn/1/change/").text
     call = browser.get(f"/admin/conversations/toolmapping/{mapping.pk}/change/").text
-    assert "/conversation/1/change/" in call
-    assert "/turn/1/change/" in call
+    assert "/conversation/1/toolchain/" in call
+    assert "/turn/1/hops/" in call
     entry = UsageEntry.objects.get()
     used = browser.get(f"/admin/conversations/usageentry/{entry.pk}/change/").text
-    assert "/conversation/1/change/" in used
-    assert "/turn/1/change/" in used
+    assert "/conversation/1/toolchain/" in used
+    assert "/turn/1/hops/" in used
 
 
 def test_arguments_are_for_those_who_may_read_content(

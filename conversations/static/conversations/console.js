@@ -22,3 +22,17 @@ document.addEventListener("DOMContentLoaded", () => {
   const page = document.querySelector("[data-replace-url]");
   if (page) history.replaceState(null, "", page.dataset.replaceUrl);
 });
+
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-copy-url]");
+  if (!button) return;
+  const answer = await fetch(button.dataset.copyUrl, { credentials: "same-origin" });
+  const before = button.textContent;
+  try {
+    await navigator.clipboard.writeText(await answer.text());
+    button.textContent = "Copied";
+    setTimeout(() => { button.textContent = before; }, 1500);
+  } catch {
+    location.assign(button.dataset.copyUrl);
+  }
+});

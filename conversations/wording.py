@@ -1,8 +1,14 @@
-"""Figures as an operator reads them."""
+"""Figures and foreign text as an operator reads them. Pure."""
 
 import datetime as dt
+import re
 
 NONE = "–"
+
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\ud800-\udfff\U000e0000-\U000e007f]"
+)
 
 
 def milliseconds(value: float) -> str:
@@ -64,3 +70,15 @@ def _coarse(passed: float) -> str:
         if passed >= length:
             return f"{int(passed // length)} {unit}"
     return f"{int(passed)} s"
+
+
+def harmless(text: str) -> str:
+    """Every character that cannot be seen is shown by its name."""
+    return _INVISIBLE.sub(_name, text)
+
+
+def _name(match: re.Match[str]) -> str:
+    number = ord(match[0])
+    if number < 0x20:
+        return chr(0x2400 + number)  # ␀ … ␛: the pictures of the control characters
+    return "␡" if number == 0x7F else f"⟨U+{number:04X}⟩"

@@ -1,0 +1,141 @@
+"""One turn, hop by hop: from its rows to what the page shows. Pure."""
+
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from conversations import wording
+from conversations.admin.content import Shown, pretty, shown
+from conversations.models import Message, ToolMapping, Turn
+from conversations.records import AttemptRecord
+
+
+class Hop(Struct, frozen=True):
+    """One side of the bridge, as bytes and as shown."""
+
+    name: str
+    title: str
+    about: str
+    raw: bytes
+    size: int
+    value: Shown | None
+    facts: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def words(self) -> str:
+        return wording.size(self.size)
+
+
+class Segment(Struct, frozen=True):
+    name: str
+    start: float  # percent of the whole
+    width: float
+    words: str
+    kind: str
+
+
+class Context(Struct, frozen=True):
+    """What a turn's request was made of."""
+
+    messages: Sequence[tuple[str, bytes]]
+    system: bytes
+    tools: bytes
+
+
+def received(turn: Turn, context: Context) -> bytes:
+    """The request as the client's history has it: in the form that it is stored in, one for whatever a client wrote."""
+    body: dict[str, Any] = {"model": turn.requested_model, **_json(bytes(turn.params))}
+    body["stream"] = turn.stream
+    body.pop("version", None)
+    body.pop("unknown", None)
+    betas = body.pop("betas", None)
+    if betas:
+        body["betas"] = betas
+    for name, raw in (("system", context.system), ("tools", context.tools)):
+        if raw:
+            body[name] = msgspec.Raw(raw)
+    body["messages"] = [{"role": role, "content": msgspec.Raw(content or b"[]")} for role, content in context.messages]
+    return msgspec.json.encode(body)
+
+
+def delivered(turn: Turn, answer: Message | None) -> bytes:
+    if answer is None and not turn.error_type:
+        return b""
+    if answer is None:
+        error = {"type": turn.error_type, "message": turn.error_message}
+        return msgspec.json.encode({"type": "error", "error": error, "request_id": turn.request_id})
+    return msgspec.json.encode(
+        {
+            "id": turn.message_id,
+            "type": "message",
+            "role": "assistant",
+            "model": turn.requested_model,
+            "content": msgspec.Raw(bytes(answer.content)),
+            "stop_reason": turn.stop_reason,
+            "usage": {
+                "input_tokens": turn.input_tokens,
+                "cache_creation_input_tokens": turn.cache_write,
+                "cache_read_input_tokens": turn.cache_read,
+                "output_tokens": turn.output_tokens,
+            },
+        }
+    )
+
+
+def hop(name: str, title: str, about: str, raw: bytes, facts: tuple[tuple[str, str], ...], *, readable: bool) -> Hop:
+    return Hop(name, title, about, raw, len(raw), shown(pretty(raw)) if raw and readable else None, facts)
+
+
+def attempts(turn: Turn) -> tuple[AttemptRecord, ...]:
+    try:
+        return msgspec.json.decode(bytes(turn.attempts), type=tuple[AttemptRecord, ...])
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        return ()
+
+
+def headers(raw: bytes) -> tuple[tuple[str, str], ...]:
+    return tuple((str(name), str(value)) for name, value in sorted(_json(raw).items()))
+
+
+def waterfall(turn: Turn, calls: Sequence[ToolMapping]) -> tuple[Segment, ...]:
+    """Where the time went; calls are the moments at which they were made durable."""
+    total = max(turn.duration_ms, turn.first_token_ms, 0.001)
+    steps = (
+        ("In the bridge", 0.0, turn.state_ms, "bridge"),
+        ("Upstream until its first byte", turn.state_ms, turn.first_byte_ms, "wait"),
+        ("First byte to first token", turn.first_byte_ms, turn.first_token_ms, "token"),
+        ("Answer", turn.first_token_ms or turn.first_byte_ms, turn.duration_ms, "stream"),
+    )
+    segments = [_segment(name, start, end, total, kind) for name, start, end, kind in steps if end > 0 and end >= start]
+    for row in calls:
+        at = (row.created_at - turn.started_at).total_seconds() * 1_000
+        segments.append(_segment(f"Call of {row.tool_name}", max(at, 0), max(at, 0), total, "call"))
+    return tuple(segments)
+
+
+def _segment(name: str, start: float, end: float, total: float, kind: str) -> Segment:
+    left = min(99.5, 100 * start / total)
+    width = max(0.5, min(100 - left, 100 * (end - start) / total))
+    words = wording.milliseconds(end - start) if kind != "call" else f"at {wording.milliseconds(start)}"
+    return Segment(name, round(left, 2), round(width, 2), words, kind)
+
+
+def curl(url: str, headers: Sequence[tuple[str, str]], body: bytes) -> str:
+    """A line to paste; secrets are variables of the shell."""
+    # A variable is expanded between double quotes only, and every other text must not be.
+    lines = [f"curl {url}"]
+    for name, value in headers:
+        lines.append(f'-H "{name}: {value}"' if "$" in value else f"-H {shlex.quote(f'{name}: {value}')}")
+    lines += [f"--data-raw {shlex.quote(body.decode('utf-8', 'replace'))}"]
+    return " \\\n  ".join(lines) + "\n"
+
+
+def _json(raw: bytes) -> dict[str, Any]:
+    try:
+        value = msgspec.json.decode(raw)
+    except msgspec.DecodeError:
+        return {}
+    return value if isinstance(value, dict) else {}

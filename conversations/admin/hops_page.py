@@ -1,0 +1,122 @@
+"""`.../turn/<pk>/hops/`: every hop of a turn, their differences, and what to take away from it."""
+
+from typing import Any
+
+import zstandard
+from django.http import Http404, HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.utils.http import content_disposition_header
+
+from conversations.admin import hops, stored, toolchain
+from conversations.admin.bundle import bundle
+from conversations.admin.content import pretty, reads_content
+from conversations.admin.diffs import Diff, diff
+from conversations.admin.toolchain_page import log_opening
+from conversations.models import Turn
+
+JSON = ("content-type", "application/json")
+CLIENT = (("x-api-key", "$ANTHROPIC_API_KEY"), ("anthropic-version", "2023-06-01"), JSON)
+UPSTREAM = (("authorization", "Bearer $UPSTREAM_API_KEY"), JSON)
+
+
+def hops_page(admin: Any, request: HttpRequest, object_id: str) -> HttpResponse:
+    turn = admin.get_object(request, object_id)
+    if turn is None or not admin.has_view_permission(request, turn):
+        raise Http404
+    readable = reads_content(request)
+    shown = _hops(turn, readable=readable)
+    if readable and (form := request.GET.get("as")):
+        return _taken_away(request, turn, shown, form)
+    if readable:
+        log_opening(admin, request, turn.conversation)
+    calls = list(turn.tool_mappings.defer("arguments").order_by("ordinal"))
+    values = admin.admin_site.each_context(request) | {
+        "title": turn.request_id,
+        "opts": admin.model._meta,
+        "is_fullwidth": "1",
+        "turn": turn,
+        "readable": readable,
+        "hops": shown,
+        "notes": toolchain.notes(bytes(turn.notes)),
+        "attempts": hops.attempts(turn),
+        "waterfall": hops.waterfall(turn, calls),
+        "calls": calls,
+        "headers": hops.headers(bytes(turn.headers)),
+        "answer": turn.messages.exclude(message_id="").defer("content").first(),
+        "neighbours": _neighbours(turn),
+        "difference": _difference(turn, shown, request.GET.get("diff", "")) if readable else None,
+        "diff_name": request.GET.get("diff", ""),
+    }
+    return TemplateResponse(request, "admin/conversations/turn/hops.html", values)
+
+
+def _hops(turn: Turn, *, readable: bool) -> tuple[hops.Hop, ...]:
+    conversation = turn.conversation
+    stored_path = stored.path(conversation, turn.head_hash)
+    context = hops.Context(
+        [(item.role, item.content) for item in stored_path],
+        stored.blob(conversation, turn.system_digest),
+        stored.blob(conversation, turn.tools_digest),
+    )
+    answer = turn.messages.exclude(message_id="").first()
+    meta, came = dict(hops.headers(bytes(turn.sent_meta))), dict(hops.headers(bytes(turn.answer_meta)))
+    sides = (
+        ("received", "Received", "What the client asked, as it is stored", hops.received(turn, context),
+         (("messages", str(len(stored_path))), ("model", turn.requested_model))),
+        ("sent", "Sent", "What went upstream, byte for byte", stored.sent(turn),
+         (("upstream", turn.upstream), ("path", meta.get("path", "")), ("model", turn.resolved_model))),
+        ("answered", "Answered", "What the upstream said, raw", _answered(turn),
+         (("status", came.get("status", "")), ("type", came.get("content_type", "")))),
+        ("delivered", "Delivered", "What the client got", hops.delivered(turn, answer),
+         (("status", str(turn.http_status or "")), ("stop reason", turn.stop_reason))),
+    )  # fmt: skip
+    return tuple(hops.hop(*side, readable=readable) for side in sides)
+
+
+def _answered(turn: Turn) -> bytes:
+    data = bytes(turn.answer)
+    return zstandard.ZstdDecompressor().decompressobj().decompress(data) if data else b""
+
+
+def _neighbours(turn: Turn) -> dict[str, Turn | None]:
+    siblings = Turn.objects.filter(conversation=turn.conversation_id).only("request_id")
+    return {
+        "before": siblings.filter(pk__lt=turn.pk).order_by("-pk").first(),
+        "after": siblings.filter(pk__gt=turn.pk).order_by("pk").first(),
+    }
+
+
+def _difference(turn: Turn, shown: tuple[hops.Hop, ...], name: str) -> Diff | None:
+    sides = {hop.name: pretty(hop.raw) for hop in shown}
+    if name == "received-sent":
+        return diff(sides["received"], sides["sent"])
+    if name == "answered-delivered":
+        return diff(sides["answered"], sides["delivered"])
+    before = _neighbours(turn)["before"]
+    if name == "previous-sent" and before is not None:
+        return diff(pretty(stored.sent(before)), sides["sent"])
+    return None
+
+
+def _taken_away(request: HttpRequest, turn: Turn, shown: tuple[hops.Hop, ...], form: str) -> HttpResponse:
+    sides = {hop.name: hop.raw for hop in shown}
+    match form:
+        case "bundle":
+            answer = HttpResponse(bundle(turn, shown), content_type="application/zip")
+            answer["content-disposition"] = content_disposition_header(True, f"{turn.request_id}.zip")  # noqa: FBT003
+            return answer
+        case "curl-received":
+            server = f"{request.scheme}://{request.get_host()}"
+            return _text(hops.curl(f"{server}/v1/messages", CLIENT, sides["received"]))
+        case "curl-sent":
+            path = dict(hops.headers(bytes(turn.sent_meta))).get("path", "")
+            return _text(hops.curl(f'"$UPSTREAM_BASE_URL"{path}', UPSTREAM, sides["sent"]))
+        case "received" | "sent" | "answered" | "delivered":
+            return _text(sides[form].decode("utf-8", "replace"))
+        case _:
+            raise Http404
+
+
+def _text(text: str) -> HttpResponse:
+    """Text, and nothing that a browser would take for more."""
+    return HttpResponse(text, content_type="text/plain; charset=utf-8", headers={"x-content-type-options": "nosniff"})

@@ -1,0 +1,228 @@
+"""The tool chain of a conversation: from rows to what the page shows. Pure: rows in, values out."""
+
+import datetime as dt
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from conversations import wording
+from conversations.admin.content import Shown, pretty, shown
+from conversations.admin.parts import Part, parts
+from conversations.admin.status import TOOL_COLOURS, TURN_COLOURS
+from conversations.models import Message, ToolMapping, Turn
+from translation.values import Note
+
+Buffer = bytes | memoryview
+
+BROUGHT = 30  # parts that a turn brought, beyond that a number
+
+
+class CallView(Struct, frozen=True):
+    pk: int
+    id: str
+    name: str
+    upstream_name: str
+    upstream_id: str
+    status: str
+    colour: str
+    size: int  # of the arguments
+    arguments: Shown | None
+    result: tuple[Part, ...]
+    result_size: int
+    is_error: bool
+    latency_ms: float  # -1 while there is no result
+    latency: str
+    answered_in: int  # number of the turn, 0 for none
+    has_state: bool
+    repeats: int  # how many calls in a row were the same, up to and with this one
+
+    @property
+    def result_words(self) -> str:
+        return wording.size(self.result_size)
+
+
+class TurnView(Struct, frozen=True):
+    number: int
+    pk: int
+    request_id: str
+    status: str
+    colour: str
+    model: str
+    asked_model: str
+    started_at: dt.datetime
+    duration: str
+    first_token: str
+    tokens_in: str
+    tokens_out: str
+    cached: str
+    cost: str
+    stop_reason: str
+    error: str
+    notes: tuple[Note, ...]
+    brought: tuple[Part, ...]
+    left_out: int  # parts that it brought and the page does not show
+    said: tuple[Part, ...]
+    calls: tuple[CallView, ...]
+    follows: int  # number of the turn whose answer it goes on from, 0 for none
+    branch: bool  # another turn went on from there before
+
+
+class Rows(Struct, frozen=True):
+    """What a stretch of the timeline is made of."""
+
+    turns: Sequence[Turn]  # of this stretch
+    mappings: Sequence[ToolMapping]  # of the whole conversation, in order
+    messages: Sequence[Message]  # of these turns, and of those that answered their calls
+
+
+class Index(Struct, frozen=True):
+    """The whole conversation without its content."""
+
+    numbers: Mapping[int, int]  # turn -> its number, from 1
+    follows: Mapping[int, int]  # turn -> the turn whose answer it goes on from
+
+
+def index(turns: Iterable[tuple[int, Buffer]], nodes: Iterable[tuple[Buffer, Buffer, int, bool]]) -> Index:
+    """From every turn's (id, head hash) and every message's (hash, parent, turn, is an answer)."""
+    heads = list(turns)
+    tree = {bytes(own): (bytes(parent), turn, answer) for own, parent, turn, answer in nodes}
+    follows: dict[int, int] = {}
+    for turn, head in heads:
+        place = bytes(head)
+        while place in tree:
+            parent, by, answer = tree[place]
+            if answer:
+                follows[turn] = by
+                break
+            place = parent
+    return Index({turn: number for number, (turn, _) in enumerate(heads, 1)}, follows)
+
+
+def shape(rows: Rows, index: Index, *, readable: bool) -> tuple[TurnView, ...]:
+    contents = _contents(rows.messages, readable=readable)
+    results = _results(contents)
+    repeats = repetitions(rows.mappings)
+    calls = defaultdict(list)
+    for row in rows.mappings:
+        calls[row.turn_id].append(row)
+    views = []
+    for turn in rows.turns:
+        own = [
+            _call(row, results.get(row.tool_use_id, ()), repeats[row.pk], index, readable=readable)
+            for row in calls[turn.pk]
+        ]
+        views.append(_turn(turn, contents.get(turn.pk, []), tuple(own), index, readable=readable))
+    return tuple(views)
+
+
+def repetitions(mappings: Iterable[ToolMapping]) -> dict[int, int]:
+    """For each call, how many it is in a row with the same tool, arguments and size of result."""
+    seen: dict[int, int] = {}
+    last: dict[str, tuple[bytes, int]] = {}
+    counts: dict[str, int] = {}
+    for row in mappings:
+        call = (bytes(row.arguments), row.result_size)
+        counts[row.tool_name] = counts.get(row.tool_name, 0) + 1 if last.get(row.tool_name) == call else 1
+        last[row.tool_name] = call
+        seen[row.pk] = counts[row.tool_name]
+    return seen
+
+
+def notes(raw: bytes) -> tuple[Note, ...]:
+    try:
+        return msgspec.json.decode(raw, type=tuple[Note, ...])
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        return ()
+
+
+Contents = dict[int, list[tuple[str, bool, tuple[Part, ...]]]]
+
+
+def _contents(messages: Iterable[Message], *, readable: bool) -> Contents:
+    """By turn: (role, is its answer, parts)."""
+    found: Contents = defaultdict(list)
+    for row in messages:
+        found[row.turn_id].append((row.role, bool(row.message_id), parts(bytes(row.content), readable=readable)))
+    return found
+
+
+def _results(contents: Contents) -> dict[str, tuple[Part, ...]]:
+    found: dict[str, list[Part]] = defaultdict(list)
+    for messages in contents.values():
+        for _, _, content in messages:
+            for part in content:
+                if part.kind.startswith("tool_result") and part.call:
+                    found[part.call].append(part)
+    return {call: tuple(items) for call, items in found.items()}
+
+
+def _turn(
+    turn: Turn, messages: list[tuple[str, bool, tuple[Part, ...]]], calls: tuple[CallView, ...], index: Index, *,
+    readable: bool,
+) -> TurnView:  # fmt: skip
+    said = [part for _, answer, content in messages if answer for part in content if part.kind != "tool_use"]
+    # Results stand with their calls; what is left is what somebody said.
+    brought = [
+        part for _, answer, content in messages if not answer for part in content
+        if not part.kind.startswith(("tool_result", "tool_use"))
+    ]  # fmt: skip
+    follows = index.follows.get(turn.pk, 0)
+    others = [other for other, before in index.follows.items() if before == follows and other < turn.pk]
+    return TurnView(
+        number=index.numbers.get(turn.pk, 0),
+        pk=turn.pk,
+        request_id=turn.request_id,
+        status=turn.status,
+        colour=TURN_COLOURS.get(turn.status, ""),
+        model=f"{turn.upstream}/{turn.resolved_model}" if turn.upstream else turn.requested_model,
+        asked_model=turn.requested_model,
+        started_at=turn.started_at,
+        duration=wording.milliseconds(turn.duration_ms),
+        first_token=wording.milliseconds(turn.first_token_ms),
+        tokens_in=("~" if turn.usage_estimated else "")
+        + wording.count(turn.input_tokens + turn.cache_read + turn.cache_write),
+        tokens_out=wording.count(turn.output_tokens),
+        cached=wording.count(turn.cache_read),
+        cost=wording.money(turn.cost_micros),
+        stop_reason=turn.stop_reason,
+        error=_error(turn, readable=readable),
+        notes=notes(bytes(turn.notes)),
+        brought=tuple(brought[-BROUGHT:]),
+        left_out=max(0, len(brought) - BROUGHT),
+        said=tuple(said),
+        calls=calls,
+        follows=index.numbers.get(follows, 0),
+        branch=bool(follows and others),
+    )
+
+
+def _error(turn: Turn, *, readable: bool) -> str:
+    if not turn.error_type:
+        return ""
+    return f"{turn.error_type}: {turn.error_message}" if readable else turn.error_type
+
+
+def _call(row: ToolMapping, result: tuple[Part, ...], repeats: int, index: Index, *, readable: bool) -> CallView:
+    arguments = bytes(row.arguments)
+    latency = (row.answered_at - row.created_at).total_seconds() * 1_000 if row.answered_at else -1.0
+    return CallView(
+        pk=row.pk,
+        id=row.tool_use_id,
+        name=row.tool_name,
+        upstream_name=row.upstream_name if row.upstream_name != row.tool_name else "",
+        upstream_id=row.upstream_call_id,
+        status=row.status,
+        colour=TOOL_COLOURS.get(row.status, ""),
+        size=len(arguments),
+        arguments=shown(pretty(arguments)) if readable and arguments else None,
+        result=result,
+        result_size=row.result_size,
+        is_error=row.is_error,
+        latency_ms=latency,
+        latency=wording.milliseconds(latency),
+        answered_in=index.numbers.get(row.answered_turn or 0, 0),
+        has_state=bool(row.state),
+        repeats=repeats,
+    )

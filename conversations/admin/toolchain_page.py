@@ -1,0 +1,134 @@
+"""`.../conversation/<pk>/toolchain/`: asks the database, hands rows to the shaping functions, renders."""
+
+import datetime as dt
+from typing import Any
+
+from django.contrib.admin.models import LogEntry
+from django.db.models import Sum
+from django.http import Http404, HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.utils import timezone
+
+from conversations.admin import context, flags, stored, toolchain
+from conversations.admin.content import reads_content
+from conversations.admin.graph import graph
+from conversations.admin.stored import CONTENT
+from conversations.models import Conversation, Message, ToolMapping, Turn
+from conversations.wording import harmless
+
+PAGE = 25  # turns that are rendered at once
+CALLS = 3_000  # of the newest, for figures, flags and the graph
+FAMILY = 50
+HEAVY = tuple(field for field in CONTENT if field != "notes")
+
+
+def toolchain_page(admin: Any, request: HttpRequest, object_id: str) -> HttpResponse:
+    conversation = admin.get_object(request, object_id)
+    if conversation is None or not admin.has_view_permission(request, conversation):
+        raise Http404
+    readable = reads_content(request)
+    index = _index(conversation)
+    numbers, term = list(index.numbers), request.GET.get("q", "").strip() if readable else ""
+    chosen = _matching(conversation, term) if term else numbers
+    page = max(1, min(_number(request, "page", (_number(request, "at", 1) - 1) // PAGE + 1), _pages(chosen)))
+    mappings = _mappings(conversation)
+    stretch = chosen[(page - 1) * PAGE : page * PAGE]
+    values: dict[str, Any] = {
+        "conversation": conversation,
+        "readable": readable,
+        "term": term,
+        "turns": toolchain.shape(_rows(conversation, stretch, mappings), index, readable=readable),
+        "next_page": page + 1 if page < _pages(chosen) else 0,
+        "previous_page": page - 1,
+        "found": len(chosen),
+        "total": len(numbers),
+    }
+    if request.headers.get("hx-request") == "true":
+        return TemplateResponse(request, "admin/conversations/conversation/turns.html", values)
+    if readable:
+        log_opening(admin, request, conversation)
+    values |= _whole(conversation, mappings, index) | admin.admin_site.each_context(request)
+    values |= {"title": harmless(conversation.external_id), "opts": admin.model._meta, "is_fullwidth": "1"}
+    return TemplateResponse(request, "admin/conversations/conversation/toolchain.html", values)
+
+
+def log_opening(admin: Any, request: HttpRequest, row: Conversation) -> None:
+    """Who read what was said, once an hour for each conversation."""
+    recent = timezone.now() - dt.timedelta(hours=1)
+    seen = LogEntry.objects.filter(
+        user=request.user.pk, object_id=str(row.pk), change_message="Read content", action_time__gt=recent
+    )
+    if not seen.exists():
+        admin.log_change(request, row, "Read content")
+
+
+def _whole(conversation: Conversation, mappings: list[ToolMapping], index: toolchain.Index) -> dict[str, Any]:
+    turns = list(conversation.turns.defer(*CONTENT).order_by("pk"))
+    return {
+        "flags": flags.flags(turns, mappings, index, timezone.now()),
+        "graph": graph(turns, mappings, index),
+        "tools": context.figures(mappings),
+        "fills": _fills(conversation, turns[-1]) if turns else (),
+        "family": _family(conversation),
+        "sums": conversation.turns.aggregate(
+            read=Sum("input_tokens") + Sum("cache_read") + Sum("cache_write"),
+            cached=Sum("cache_read"), written=Sum("output_tokens"), cost=Sum("cost_micros"), time=Sum("duration_ms"),
+        ),
+    }  # fmt: skip
+
+
+def _fills(conversation: Conversation, last: Turn) -> tuple[context.Fill, ...]:
+    system = len(stored.blob(conversation, last.system_digest))
+    tools = len(stored.blob(conversation, last.tools_digest))
+    history = stored.path(conversation, last.head_hash)
+    return context.fills(system, tools, [(item.role, item.content) for item in history])
+
+
+def _index(conversation: Conversation) -> toolchain.Index:
+    turns = conversation.turns.order_by("pk").values_list("pk", "head_hash")
+    nodes = conversation.messages.values_list("chain_hash", "parent_hash", "turn", "message_id")
+    return toolchain.index(turns, ((own, parent, turn, bool(answer)) for own, parent, turn, answer in nodes))
+
+
+def _mappings(conversation: Conversation) -> list[ToolMapping]:
+    newest = conversation.tool_mappings.order_by("-pk")[:CALLS]
+    return sorted(newest, key=lambda row: (row.turn_id, row.ordinal))
+
+
+def _rows(conversation: Conversation, turns: list[int], mappings: list[ToolMapping]) -> toolchain.Rows:
+    answering = {row.answered_turn for row in mappings if row.turn_id in set(turns) and row.answered_turn}
+    messages = Message.objects.filter(conversation=conversation, turn__in={*turns, *answering})
+    shown = conversation.turns.filter(pk__in=turns).defer(*HEAVY).order_by("pk")
+    return toolchain.Rows(list(shown), mappings, list(messages.order_by("turn", "depth")))
+
+
+def _matching(conversation: Conversation, term: str) -> list[int]:
+    """The turns that brought, said or called something with this text in it."""
+    wanted = term.casefold()
+    found = set()
+    for turn, content in conversation.messages.values_list("turn", "content").iterator(chunk_size=200):
+        if turn not in found and wanted in bytes(content).decode("utf-8", "replace").casefold():
+            found.add(turn)
+    for turn, name, arguments in conversation.tool_mappings.values_list("turn", "tool_name", "arguments"):
+        if wanted in name.casefold() or wanted in bytes(arguments).decode("utf-8", "replace").casefold():
+            found.add(turn)
+    return sorted(found)
+
+
+def _family(conversation: Conversation) -> list[Conversation]:
+    """The agents of the same Claude Code session."""
+    if not conversation.session_id:
+        return []
+    rows = Conversation.objects.filter(
+        session_id=conversation.session_id, api_key=conversation.api_key_id, ended_at=None
+    ).exclude(session_id="")
+    return list(rows.order_by("created_at")[:FAMILY])
+
+
+def _pages(turns: list[int]) -> int:
+    return max(1, -(-len(turns) // PAGE))
+
+
+def _number(request: HttpRequest, name: str, default: int) -> int:
+    value = request.GET.get(name, "")
+    return int(value) if value.isdecimal() and len(value) < 9 else default

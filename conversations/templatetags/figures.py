@@ -1,0 +1,14 @@
+"""Figures in templates, worded as everywhere in the admin."""
+
+from django.template import Library
+
+from conversations import wording
+from conversations.wording import harmless
+
+register = Library()
+
+register.filter("milliseconds", lambda value: wording.milliseconds(value or 0))
+register.filter("count", lambda value: wording.count(value or 0))
+register.filter("bytesize", lambda value: wording.size(value or 0))
+register.filter("money", lambda value: wording.money(value or 0))
+register.filter("harmless", lambda value: harmless(str(value)))

@@ -1,0 +1,154 @@
+"""The pages of a conversation and of a turn, on real rows."""
+
+import io
+import time
+import zipfile
+
+import pytest
+import zstandard
+from django.contrib.admin.models import LogEntry
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from conversations.models import Conversation, Message, ToolMapping, Turn
+from tests.admin import rows
+
+pytestmark = pytest.mark.django_db
+CHAIN = "/admin/conversations/conversation/1/toolchain/"
+HOPS = "/admin/conversations/turn/1/hops/"
+LISTS = ("conversation", "turn", "toolmapping", "usageentry")
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e\x1b[31m</pre></details>{{ 7 }}"
+
+
+def large(turns: int, calls: int) -> Conversation:
+    conversation = rows.a_conversation(rows.a_key(), 1, turn_count=turns, tool_count=turns * calls)
+    conversation.save(force_insert=True)
+    made = [rows.a_turn(conversation, n, status="complete") for n in range(1, turns + 1)]
+    Turn.objects.bulk_create(made)
+    mappings = [
+        rows.a_mapping(turn, turn.pk * 10 + n, ordinal=n, answered_turn=turn.pk) for turn in made for n in range(calls)
+    ]
+    ToolMapping.objects.bulk_create(mappings)
+    Message.objects.bulk_create([rows.an_answer(turn, turn.pk) for turn in made])
+    return conversation
+
+
+def test_a_conversation_of_three_hundred_turns_opens_at_once(browser: Client) -> None:
+    large(300, 4)
+    browser.get(CHAIN)
+    with CaptureQueriesContext(connection) as queries:
+        started = time.process_time()
+        page = browser.get(CHAIN)
+        seconds = time.process_time() - started
+    assert page.status_code == 200
+    assert len(queries) <= 20
+    assert seconds < 2.0
+    assert page.text.count('class="tb-turn"') == 25
+    assert len(page.content) < 1_000_000
+
+
+def test_more_turns_come_as_they_are_needed(browser: Client) -> None:
+    large(60, 1)
+    assert 'hx-get="?page=2"' in browser.get(CHAIN).text
+    more = browser.get(f"{CHAIN}?page=3", headers={"hx-request": "true"}).text
+    assert 'id="turn-60"' in more
+    assert "<html" not in more
+    assert "hx-get" not in more
+    assert 'id="turn-42"' in browser.get(f"{CHAIN}?at=42").text
+
+
+def test_turns_are_found_by_what_was_said_and_called(browser: Client) -> None:
+    large(30, 1)
+    Message.objects.filter(turn=7).update(content='[{"type":"text","text":"the Straße needle"}]'.encode())
+    page = browser.get(CHAIN, {"q": "strasse NEEDLE"})
+    assert "1 of 30 turns" in page.text
+    assert 'id="turn-7"' in page.text
+    assert "Nothing in this conversation" in browser.get(CHAIN, {"q": "no such thing"}).text
+
+
+def test_hostile_content_is_inert(browser: Client, conversation: Conversation, turn: Turn) -> None:
+    content = rows.encoded([{"type": "text", "text": HOSTILE}, {"type": HOSTILE[:60], "x": HOSTILE}])
+    Message.objects.update(content=content)
+    ToolMapping.objects.update(
+        tool_name=HOSTILE[:100], arguments=rows.encoded({"x": HOSTILE}), upstream_call_id=HOSTILE
+    )
+    Turn.objects.update(
+        answer=zstandard.compress(HOSTILE.encode()), error_type="api_error", error_message=HOSTILE, status="error",
+        notes=rows.encoded([{"kind": "repair", "rule": HOSTILE, "what": HOSTILE}]), note_count=1,
+        head_hash=Message.objects.get().chain_hash, headers=rows.encoded({"user-agent": HOSTILE}),
+        resolved_model=HOSTILE[:100],
+    )  # fmt: skip
+    Conversation.objects.update(external_id=HOSTILE, last_model=HOSTILE[:100])
+    pages = [CHAIN, HOPS, f"{HOPS}?diff=received-sent", f"{HOPS}?diff=answered-delivered",
+             "/admin/conversations/turn/1/change/", "/admin/conversations/conversation/1/change/",
+             f"/admin/conversations/toolmapping/{ToolMapping.objects.get().pk}/change/",
+             *(f"/admin/conversations/{name}/" for name in LISTS)]  # fmt: skip
+    for page in pages:
+        text = browser.get(page).text
+        assert "<script>alert" not in text, page
+        assert "<img src=x" not in text, page
+        assert "</pre></details>{" not in text, page
+    assert "\x1b" not in browser.get(CHAIN).text
+    assert "\u202e" not in browser.get(CHAIN).text
+
+
+def test_raw_bytes_are_text_and_nothing_else(browser: Client, turn: Turn) -> None:
+    Turn.objects.update(answer=zstandard.compress(b"<script>alert(1)</script>"))
+    answer = browser.get(f"{HOPS}?as=answered")
+    assert answer["content-type"] == "text/plain; charset=utf-8"
+    assert answer["x-content-type-options"] == "nosniff"
+
+
+def test_every_hop_is_shown_and_compared(browser: Client, turn: Turn) -> None:
+    Turn.objects.update(head_hash=Message.objects.get().chain_hash)
+    page = browser.get(HOPS).text
+    for title in ("1. Received", "2. Sent", "3. Answered", "4. Delivered"):
+        assert title in page
+    assert "&quot;messages&quot;" in page
+    assert 'class="tb-diff-added"' in browser.get(f"{HOPS}?diff=received-sent").text
+    assert "v1/messages" in browser.get(f"{HOPS}?as=curl-received").text
+    assert "$UPSTREAM_BASE_URL" in browser.get(f"{HOPS}?as=curl-sent").text
+    assert browser.get(f"{HOPS}?as=nonsense").status_code == 404
+
+
+def test_a_bug_bundle_holds_the_hops_without_their_content(browser: Client, turn: Turn) -> None:
+    Message.objects.update(content=rows.encoded([{"type": "text", "text": "hunter2 is my password"}]))
+    answer = browser.get(f"{HOPS}?as=bundle")
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as files:
+        assert {"README.txt", "turn.json", "received.json", "sent.json", "answered.txt", "delivered.json"} == set(
+            files.namelist()
+        )
+        assert not any(b"hunter2" in files.read(name) for name in files.namelist())
+        assert b'"type": "text"' in files.read("delivered.json")
+
+
+def test_without_the_permission_only_structure_is_seen(outsider: Client, turn: Turn) -> None:
+    Message.objects.update(content=rows.encoded([{"type": "text", "text": "hunter2"}]))
+    Turn.objects.update(head_hash=Message.objects.get().chain_hash, answer=zstandard.compress(b"hunter2"),
+                        error_type="api_error", error_message="hunter2")  # fmt: skip
+    for page in (CHAIN, HOPS, f"{CHAIN}?q=hunter2", f"{HOPS}?diff=received-sent", f"{HOPS}?as=answered",
+                 f"{HOPS}?as=bundle", "/admin/conversations/turn/1/change/"):  # fmt: skip
+        answer = outsider.get(page)
+        assert answer.status_code == 200
+        assert "hunter2" not in answer.text.replace("?q=hunter2", ""), page
+    assert "Structure only" in outsider.get(CHAIN).text
+    assert not LogEntry.objects.exists()
+
+
+def test_reading_content_is_written_down_once_an_hour(browser: Client, turn: Turn) -> None:
+    browser.get(CHAIN)
+    browser.get(HOPS)
+    browser.get(CHAIN)
+    assert [entry.change_message for entry in LogEntry.objects.all()] == ["Read content"]
+
+
+def test_a_conversation_without_turns_has_a_page(browser: Client) -> None:
+    rows.a_conversation(rows.a_key(), 1, turn_count=0, tool_count=0).save(force_insert=True)
+    assert "has no turns yet" in browser.get(CHAIN).text
+
+
+def test_what_has_ended_has_no_page(browser: Client, turn: Turn) -> None:
+    Conversation.objects.update(ended_at="2026-01-01T00:00Z")
+    assert browser.get(CHAIN).status_code == 404
+    assert browser.get(HOPS).status_code == 404
