@@ -14,7 +14,7 @@ from msgspec import Struct
 from conversations.state import Conversation, Sent
 from conversations.store.database import timestamp
 from conversations.store.reads import SENT_CHAIN, Node
-from conversations.store.writes import Answered, CloseTurn, MessageRow, OpenTurn, SentRow, UsageRow
+from conversations.store.writes import Answered, CloseTurn, MessageRow, OpenTurn, SaveMessages, SentRow, UsageRow
 from translation.adapter import UpstreamRequest
 from translation.client.stored import dump_blocks
 from translation.errors import BridgeError
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from conversations.turn import Turn
 
 SMALL = 400
+MESSAGES = 1_000  # in one write
 _COMPRESSOR = zstandard.ZstdCompressor(level=1)  # of the event loop's thread
 SECRET_HEADERS = frozenset({"authorization", "x-api-key", "cookie", "proxy-authorization", "api-key", "x-goog-api-key"})
 HEADER_LIMIT = 8_000
@@ -57,8 +58,16 @@ class Timings(Struct):
     duration: float = 0.0
 
 
-def opening(turn: Turn, last: Sent | None) -> tuple[OpenTurn, Node, int]:
-    """The opening write, the node of the request's last message, and how deep the chain of sent requests is."""
+class Opening(Struct, frozen=True):
+    """The opening write, and more writes where a request brings very many messages: no transaction may grow long."""
+
+    write: OpenTurn
+    more: tuple[SaveMessages, ...]
+    head: Node  # of the request's last message
+    depth: int  # of the chain of sent requests
+
+
+def opening(turn: Turn, last: Sent | None) -> Opening:
     ask, prepared, storage = turn.ask, turn.prepared, turn.ask.key.storage
     received, sent, full = prepared.received, prepared.sent, storage == "full"
     rows, head = messages(prepared.conversation, received, prepared.chain, storage)
@@ -90,11 +99,13 @@ def opening(turn: Turn, last: Sent | None) -> tuple[OpenTurn, Node, int]:
         sent_depth=change.depth,
         state_ms=turn.timings.state,
         blobs=tuple((key, compress(raw)) for key, raw in contexts if key and full),
-        messages=rows,
+        messages=rows[:MESSAGES],
         answered=answered(ask.request),
         claims=turn.claims,
     )
-    return write, head, change.depth
+    rest = [rows[start : start + MESSAGES] for start in range(MESSAGES, len(rows), MESSAGES)]
+    more = tuple(SaveMessages(write.conversation, turn.id, write.now, part) for part in rest)
+    return Opening(write, more, head, change.depth)
 
 
 def closing(turn: Turn, status: str, error: BridgeError | None, message: MessageRow | None, returned: str) -> CloseTurn:

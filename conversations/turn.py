@@ -8,7 +8,7 @@ import asyncio
 import logging
 import time
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -79,7 +79,7 @@ class Turn:
         self.attempt = self._new_attempt()
         self.head = Node(b"", 0, 0)  # the last message of the request
         self.calls: dict[int, LinkRow] = {}
-        self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._opened: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._attempt_started: float | None = None
         self._shown = False
         self._failure: BridgeError | None = None
@@ -111,13 +111,15 @@ class Turn:
         full = self.ask.key.storage == "full"
         last = await self.bridge.state.last_sent(self.conversation) if full else None
         self.timings.state = self.elapsed
-        write, self.head, depth = records.opening(self, last)
-        self.recorded = self.prepared.sent
-        self._opened = self.bridge.store.write(write)
-        self._opened.add_done_callback(partial(self._was_opened, self.conversation, depth))
+        opening = records.opening(self, last)
+        self.head, self.recorded = opening.head, self.prepared.sent
+        self._opened = self.bridge.store.write(opening.write)
+        if opening.more:
+            self._opened = asyncio.gather(self._opened, *map(self.bridge.store.write, opening.more))
+        self._opened.add_done_callback(partial(self._was_opened, self.conversation, opening.depth))
         self.bridge.enter(self)
 
-    def _was_opened(self, conversation: Conversation, depth: int, opened: asyncio.Future[None]) -> None:
+    def _was_opened(self, conversation: Conversation, depth: int, opened: asyncio.Future[Any]) -> None:
         # Whoever waits for it hears of a failure; nobody may, if the upstream failed first.
         if opened.cancelled() or opened.exception() is not None:
             return

@@ -187,6 +187,19 @@ class OpenTurn(Struct, frozen=True, kw_only=True):
             db.execute(ANSWERED, values)
 
 
+class SaveMessages(Struct, frozen=True):
+    """More of what a request brought than fits into its opening write."""
+
+    conversation: ConversationRow
+    turn: int
+    now: str
+    messages: tuple[MessageRow, ...]
+
+    def apply(self, db: Database) -> None:
+        rows = [message_values(self.conversation, self.turn, self.now, message) for message in self.messages]
+        db.execute_many(MESSAGE, rows)
+
+
 def message_values(row: ConversationRow, turn: int, now: str, message: MessageRow) -> tuple[object, ...]:
     node = (message.chain_hash, message.parent_hash, message.depth, message.answers, message.role, message.content)
     answer = (message.message_id, message.upstream, message.model, message.state)
