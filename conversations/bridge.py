@@ -10,6 +10,7 @@ from msgspec import Struct
 from conversations import ids
 from conversations.catalog import Catalog
 from conversations.estimates import Estimates
+from conversations.ledger import Prices
 from conversations.limits import Admission, Limits
 from conversations.preparing import Prepared, prepare
 from conversations.repeats import Repeat, claims, refused
@@ -50,6 +51,7 @@ class Bridge:
         self.upstreams = upstreams
         self.router = router
         self.limits = limits
+        self.prices = Prices()
         self.rows = rows
         self.settings = settings
         self.estimates = Estimates()

@@ -20,11 +20,13 @@ from conversations import conf, ids, keys
 from conversations.bridge import Bridge, Settings
 from conversations.callers import Callers
 from conversations.demo import DemoServer
+from conversations.ledger import Prices
 from conversations.limits import Limits
 from conversations.models import Process
+from conversations.prices import Price
 from conversations.routing import Router
 from conversations.state import State
-from conversations.store import Store
+from conversations.store import Store, reads
 from conversations.store.database import Database, timestamp
 from conversations.store.writes import Heartbeat
 from conversations.upstream import Upstreams
@@ -119,6 +121,17 @@ class WebProcess:
         upstreams = Upstreams(self.conf.upstream_idle_seconds)
         router = Router(self.conf, self.demo.url)
         self.bridge = Bridge(self.store, State(self.store, rows), upstreams, router, self.limits, rows, settings)
+        await self._load_prices()
+
+    async def _load_prices(self) -> None:
+        try:
+            none: list[Price] = []
+            rows = await self.store.read(reads.prices, none)
+        except StoreUnavailable:
+            log.error("state.unavailable: the prices could not be read; the old ones count")
+            return
+        if self.bridge is not None:
+            self.bridge.prices = Prices(rows)
 
     def _create_row(self) -> int:
         if self.conf.storage == "durable":
@@ -183,6 +196,8 @@ class WebProcess:
             self.bridge.end_conversation(int(ref), ConversationEnded("the conversation was terminated"))
         elif kind == "forgotten":
             self.bridge.state.forget(int(ref))
+        elif kind == "prices":
+            self.bridge.track(self._load_prices())
 
 
 def _changes_since(db: Database, since: str) -> list[tuple[Any, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import zstandard
 from msgspec import Struct
+from msgspec.structs import replace
 
 from conversations.state import Conversation, Sent
 from conversations.store.database import timestamp
@@ -19,7 +21,7 @@ from translation.adapter import UpstreamRequest
 from translation.client.stored import dump_blocks
 from translation.errors import BridgeError
 from translation.unicode import well_formed
-from translation.values import Block, Message, Request, ToolResult
+from translation.values import Block, Message, Request, ToolResult, Usage
 
 if TYPE_CHECKING:
     from conversations.turn import Turn
@@ -125,6 +127,7 @@ def closing(turn: Turn, status: str, error: BridgeError | None, message: Message
         answer=compress(b"".join(attempt.raw)) if turn.ask.key.storage == "full" else b"",
         answer_meta=msgspec.json.encode(meta),
         usage=(*turn.entries, _usage(turn, status, returned)) if not _all_failed(turn) else tuple(turn.entries),
+        tools=_tools(turn),
         message=message,
         stop_reason=attempt.accumulator.stop_reason or "",
         http_status=error.status if error else 200,
@@ -136,6 +139,11 @@ def closing(turn: Turn, status: str, error: BridgeError | None, message: Message
         release=turn.claims if status != "complete" else (),
         sent=_sent_instead(turn),
     )
+
+
+def _tools(turn: Turn) -> tuple[tuple[str, int], ...]:
+    """How often the answer called each tool."""
+    return tuple(Counter(call.name[:200] for call in turn.calls.values()).items()) if turn.calls else ()
 
 
 def used(row: CloseTurn) -> tuple[int, int]:
@@ -163,12 +171,27 @@ def _all_failed(turn: Turn) -> bool:
 
 
 def _usage(turn: Turn, status: str, returned: str) -> UsageRow:
-    target, usage = turn.prepared.route.target, turn.usage
-    return UsageRow(
+    return replace(
+        _entry(turn, turn.usage, status),
         attempt=len(turn.entries) + 1,
+        returned_model=storable(returned, 200),
+        tool_count=len(turn.calls),
+        duration_ms=turn.timings.duration,
+        first_token_ms=turn.timings.first_token,
+    )
+
+
+def failed_entry(turn: Turn, elapsed: float) -> UsageRow:
+    """Of an attempt that brought nothing to show."""
+    return replace(_entry(turn, turn.estimate(), "error"), attempt=len(turn.attempts), duration_ms=elapsed)
+
+
+def _entry(turn: Turn, usage: Usage, status: str) -> UsageRow:
+    target = turn.prepared.route.target
+    return UsageRow(
+        attempt=0,
         upstream=target.upstream,
         model=target.model[:200],
-        returned_model=storable(returned, 200),
         status=status,
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
@@ -176,9 +199,7 @@ def _usage(turn: Turn, status: str, returned: str) -> UsageRow:
         cache_write=usage.cache_write,
         thinking_tokens=usage.thinking_tokens,
         estimated=usage.estimated,
-        tool_count=len(turn.calls),
-        duration_ms=turn.timings.duration,
-        first_token_ms=turn.timings.first_token,
+        cost_micros=turn.bridge.prices.cost(target.upstream, target.model, usage),
     )
 
 

@@ -246,7 +246,8 @@ class Turn:
         target = prepared.route.target
         tokens = self.bridge.estimates.prompt(target.upstream, target.model, len(prepared.sent.body))
         if self.admission is not None:
-            self.admission.expect(tokens, 0)
+            micros = self.bridge.prices.cost(target.upstream, target.model, Usage(input_tokens=tokens))
+            self.admission.expect(tokens, micros)
         start = MessageStart(self.message_id, self.ask.request.model, Usage(input_tokens=tokens, output_tokens=1))
         watch = None if self._reminded else policies.watched(prepared.request, target.profile, prepared.route.policy)
         return Attempt(prepared.route, prepared.request, prepared.sent, start, watch)
@@ -272,11 +273,7 @@ class Turn:
         status, message = ("error", records.storable(error.message, 2000)) if error else ("complete", "")
         self.attempts.append(records.AttemptRecord(target.upstream, target.model, status, message, elapsed))
         if error is not None:
-            model = target.model[:200]
-            entry = UsageRow(
-                attempt=len(self.attempts), upstream=target.upstream, model=model, status=status, duration_ms=elapsed
-            )
-            self.entries.append(entry)
+            self.entries.append(records.failed_entry(self, elapsed))
 
     # ------------------------------------------------------------ each upstream read
 
@@ -371,6 +368,13 @@ class Turn:
             self.usage = estimates.usage(target.upstream, target.model, len(body), len(self.accumulator.content))
             self.notes.append(Note("degradation", "usage-estimated", "the upstream reported no usage; it is estimated"))
 
+    def estimate(self) -> Usage:
+        """What an attempt used that did not end well: nothing, unless the upstream had begun to answer."""
+        if not 200 <= self.attempt.status < 300:
+            return Usage()
+        target, size = self.prepared.route.target, len(self.prepared.sent.body)
+        return self.bridge.estimates.usage(target.upstream, target.model, size, len(self.accumulator.content))
+
     def _message(self, finished: Finished) -> MessageRow | None:
         if self.ask.key.storage == "minimal":
             return None
@@ -400,10 +404,7 @@ class Turn:
         if self._closed:
             return
         self._closed = self.done = True
-        if self._shown:
-            target, size = self.prepared.route.target, len(self.prepared.sent.body)
-            answered = len(self.accumulator.content)
-            self.usage = self.bridge.estimates.usage(target.upstream, target.model, size, answered)
+        self.usage = self.estimate()
         self.bridge.track(self._store_end(status, error))
 
     async def _store_end(self, status: str, error: BridgeError | None) -> None:

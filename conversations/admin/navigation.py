@@ -25,6 +25,7 @@ def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
                 _item(request, "Groups", "group", "group", "auth"),
             ],
         },
+        {"title": "Cost", "items": [_item(request, "Prices", "sell", "price")]},
         {"title": "System", "items": [_item(request, "Processes", "memory", "process")]},
     ]
 

@@ -7,6 +7,7 @@ from typing import Any
 import zstandard
 from msgspec import Struct
 
+from conversations.prices import Price
 from conversations.store.database import Database
 from translation.values import Link, Origin, Role, Usage
 
@@ -114,6 +115,11 @@ def _patterns(text: str) -> tuple[str, ...]:
 
 def _micros(dollars: Any) -> int | None:
     return None if dollars is None else round(float(dollars) * 1_000_000)
+
+
+def prices(db: Database) -> list[Price]:
+    rows = db.query("SELECT pattern, input, output, cache_read, cache_write FROM conversations_price")
+    return [Price(row[0], *(float(value) for value in row[1:])) for row in rows]
 
 
 def spent(db: Database, key: int, since: str, until: str) -> tuple[int, int]:

@@ -62,6 +62,11 @@ INSERT INTO conversations_usageentry (api_key_id, conversation_id, request_id, a
 VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"""
 
 
+TOOL = """
+INSERT INTO conversations_toolentry (api_key_id, request_id, created_at, upstream, model, tool_name, calls)
+VALUES (%s, %s, %s, %s, %s, %s, %s)"""
+
+
 class StaleConversation(OwnFault):
     """What this process believed about the conversation is no longer so: reload, and open the turn again."""
 
@@ -283,6 +288,7 @@ class CloseTurn(Struct, frozen=True, kw_only=True):
     answer: bytes
     answer_meta: bytes
     usage: tuple[UsageRow, ...]
+    tools: tuple[tuple[str, int], ...] = ()  # names, and how often the answer calls them
     message: MessageRow | None = None
     stop_reason: str = ""
     http_status: int = 0
@@ -315,6 +321,8 @@ class CloseTurn(Struct, frozen=True, kw_only=True):
         alive = db.execute(CLOSE, values) == 1
         for entry in self.usage:
             db.execute(USAGE, self._usage(entry))
+        for name, calls in self.tools:
+            db.execute(TOOL, (row.api_key, self.request_id, self.now, last.upstream, last.model, name, calls))
         if not alive:
             return  # terminated meanwhile: the ledger still counts what was used
         db.execute(TOUCH, (last.tool_count, self.status, row.id))

@@ -4,6 +4,7 @@ import http.client
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -71,6 +72,13 @@ class Cluster:
     def issue(self, name: str, **limits: object) -> str:
         options = [f"--{option.replace('_', '-')}={value}" for option, value in limits.items()]
         return self.manage("issue_key", name, *options)
+
+    def price(self, pattern: str, given: float, answered: float) -> None:
+        """As the operator does in the admin; counts within a second."""
+        save = f"Price.objects.update_or_create(pattern='{pattern}', defaults=dict(input={given}, output={answered}))"
+        models = "from conversations.models import Price; from conversations import ledger"
+        self.manage("shell", "--no-imports", "-c", f"{models}; {save}; ledger.announce_prices()")
+        time.sleep(1)
 
     def ask(self, key: str, body: object = None, path: str = "/v1/messages", **headers: str) -> Reply:
         """On a connection of its own, so that any process may take it."""

@@ -1,0 +1,42 @@
+"""Prices: the operator's own, over the built-in table."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.db import transaction
+from django.http import HttpRequest
+from unfold.admin import ModelAdmin
+
+from conversations import ledger
+from conversations.models import Price
+from conversations.process import current
+
+
+@admin.register(Price)
+class PriceAdmin(ModelAdmin):
+    list_display = ("pattern", "input", "output", "cache_read", "cache_write")
+    search_fields = ("pattern",)
+    show_full_result_count = False
+    actions = None
+    fieldsets = (
+        (
+            None,
+            {
+                "fields": ("pattern", "input", "output", "cache_read", "cache_write"),
+                "description": "Models that no row matches have their list price, if the bridge knows it.",
+            },
+        ),
+    )
+
+    def save_model(self, request: HttpRequest, obj: Price, form: "forms.ModelForm[Price]", change: Any) -> None:
+        with transaction.atomic():
+            super().save_model(request, obj, form, change)
+            ledger.announce_prices()
+        current().hear("prices", "")
+
+    def delete_model(self, request: HttpRequest, obj: Price) -> None:
+        with transaction.atomic():
+            super().delete_model(request, obj)
+            ledger.announce_prices()
+        current().hear("prices", "")
