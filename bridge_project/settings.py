@@ -118,6 +118,9 @@ TIME_ZONE = "UTC"
 USE_I18N = False
 USE_TZ = True
 
+LOGIN_URL = "/admin/login/"
+LOGIN_REDIRECT_URL = "/admin/"
+
 STATIC_URL = "/static/"
 # Static files are served from the packages themselves, so that `make run` needs no collectstatic.
 WHITENOISE_USE_FINDERS = True
@@ -253,6 +256,7 @@ UNFOLD = {
     "SITE_URL": "/admin/",
     "SHOW_HISTORY": False,
     "SHOW_VIEW_ON_SITE": False,
+    "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": "/static/conversations/icon.svg"}],
     "STYLES": ["/static/conversations/console.css"],
     "SCRIPTS": ["/static/conversations/console.js"],
     "SIDEBAR": {"show_search": False, "navigation": "conversations.admin.navigation.sidebar"},

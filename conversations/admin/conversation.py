@@ -34,7 +34,7 @@ class StatusFilter(admin.SimpleListFilter):
 @admin.register(Conversation)
 class ConversationAdmin(RecordAdmin):
     list_display = ("name", "outcome", "model_name", "turns", "tools", "hold", "key", "active")
-    list_display_links = None
+    row_page = "toolchain_page"
     list_select_related = ("api_key",)
     list_filter = (KeyFilter, StatusFilter, recent_values("last_model", "model"), "held", "recognised",
                    since("last_activity"))  # fmt: skip
@@ -60,7 +60,7 @@ class ConversationAdmin(RecordAdmin):
 
     @display(description="conversation id", ordering="external_id")
     def name(self, row: Conversation) -> SafeString:
-        return cells.code_link(row, row.external_id, "toolchain_page")
+        return cells.code(row.external_id)
 
     @display(description="last turn", label=TURN_COLOURS)
     def outcome(self, row: Conversation) -> str:

@@ -8,6 +8,7 @@ from django.http import HttpRequest
 from unfold.admin import ModelAdmin
 from unfold.views import ChangeList
 
+from conversations.admin import cells
 from conversations.admin.paginator import BoundedPaginator
 
 Rows = QuerySet[Any]
@@ -19,6 +20,9 @@ class RecordList(ChangeList):
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
         self.full_result_count = self.result_count
+
+    def url_for_result(self, result: Model) -> str:
+        return cells.url(result, self.model_admin.row_page)
 
 
 class RecordAdmin(ModelAdmin):
@@ -32,6 +36,7 @@ class RecordAdmin(ModelAdmin):
     actions = None
     # Django asks for fields to show the search box; `find` answers instead of them.
     search_fields: tuple[str, ...] = ("pk",)
+    row_page = "change"  # where a row leads
     find: Callable[[str], Q]
     # Conversations that ended are out of sight, and so is all that is theirs.
     living: dict[str, None] = {}

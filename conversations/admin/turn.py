@@ -20,7 +20,7 @@ from conversations.models import ToolMapping, Turn, UsageEntry
 @admin.register(Turn)
 class TurnAdmin(RecordAdmin):
     list_display = ("request_cell", "outcome", "conversation_link", "model_path", "tokens", "tools", "notes_shown",
-                    "times", "when")  # fmt: skip
+                    "duration", "when")  # fmt: skip
     list_select_related = ("conversation",)
     list_filter = (KeyFilter, "status", recent_values("upstream", "upstream"),
                    recent_values("resolved_model", "model"), NotesFilter, since("started_at"))  # fmt: skip
@@ -30,7 +30,7 @@ class TurnAdmin(RecordAdmin):
     find = staticmethod(finding.turns)
     living = {"conversation__ended_at": None}
     deferred = CONTENT
-    list_display_links = None
+    row_page = "hops_page"
     actions_detail = ("hops_page",)
     fieldsets = (
         ("Turn", {"fields": ("request_id", "message_id", "status", "conversation_link", "key", "started_at",
@@ -53,7 +53,7 @@ class TurnAdmin(RecordAdmin):
 
     @display(description="request")
     def request_cell(self, row: Turn) -> SafeString:
-        return cells.code_link(row, row.request_id, "hops_page")
+        return cells.code(row.request_id)
 
     @display(description="status", label=TURN_COLOURS)
     def outcome(self, row: Turn) -> str:
@@ -111,12 +111,8 @@ class TurnAdmin(RecordAdmin):
         return wording.milliseconds(row.first_token_ms)
 
     @display(description="took")
-    def duration(self, row: Turn) -> str:
-        return wording.milliseconds(row.duration_ms)
-
-    @display(description="first token / end")
-    def times(self, row: Turn) -> SafeString:
-        return cells.short(f"{wording.milliseconds(row.first_token_ms)} / {wording.milliseconds(row.duration_ms)}")
+    def duration(self, row: Turn) -> SafeString:
+        return cells.short(wording.milliseconds(row.duration_ms))
 
     @display(description="when")
     def when(self, row: Turn) -> SafeString:

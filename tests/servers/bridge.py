@@ -71,6 +71,11 @@ class Bridge:
             self._process.wait(30)
             self._process = None
 
+    def manage(self, *arguments: str, **environment: str) -> None:
+        """A management command on this bridge's home."""
+        command = [sys.executable, "manage.py", *arguments]
+        subprocess.run(command, cwd=PROJECT, env=self._environment | environment, check=True, stdout=subprocess.DEVNULL)
+
     def crash(self) -> None:
         self.stop(signal.SIGKILL)
 

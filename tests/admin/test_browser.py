@@ -1,0 +1,145 @@
+"""The operator's pages in a real browser, against the real server, fed by real requests."""
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.admin import browser as browsing
+from tests.servers.bridge import Bridge
+
+TOOLS = [{"name": name, "input_schema": {"type": "object", "properties": {"path": {"type": "string"}}}}
+         for name in ("read_file", "run_shell")]  # fmt: skip
+HOSTILE = (
+    "<script>window.pwned = 1</script>",
+    "<img src=x onerror='window.pwned = 1'><svg onload='window.pwned = 1'>",
+    "</pre></details></div></article></body><style>* { display: none !important }</style>",
+    "\u202eright to left\u202c \x1b[2J\x1b[31mred \x00 nul",
+    "javascript:window.pwned=1 {{ constructor }} x-data='window.pwned=1' <a href='javascript:window.pwned=1'>x</a>",
+    "A" * 3_000_000,
+)
+LISTS = ("conversation", "turn", "toolmapping", "usageentry", "apikey", "process")
+
+
+@pytest.fixture(scope="module")
+def bridge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bridge]:
+    made = Bridge(tmp_path_factory.mktemp("browser") / "home", {})
+    made.start()
+    made.manage("createsuperuser", "--noinput", DJANGO_SUPERUSER_USERNAME=browsing.USER,
+                DJANGO_SUPERUSER_PASSWORD=browsing.PASSWORD, DJANGO_SUPERUSER_EMAIL="o@example.org")  # fmt: skip
+    converse(made, "healthy", ("a file", "a listing"), rounds=3)
+    converse(made, "hostile", HOSTILE, rounds=4)
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with browsing.chromium() as started:
+        yield started
+
+
+def converse(bridge: Bridge, name: str, results: tuple[str, ...], rounds: int) -> None:
+    messages: list[dict[str, Any]] = [{"role": "user", "content": f"Look at the project, {results[0][:40]}"}]
+    number = 0
+    for _ in range(rounds):
+        body = {"model": "claude-sonnet-5", "max_tokens": 100, "messages": messages, "tools": TOOLS}
+        status, answer = bridge.post("/v1/messages", body, {"x-conversation-id": name})
+        assert status == 200, answer
+        messages.append({"role": "assistant", "content": answer["content"]})
+        calls = [block for block in answer["content"] if block["type"] == "tool_use"]
+        said: list[dict[str, Any]] = [{"type": "text", "text": "Go on."}]
+        for call in calls:
+            said.insert(
+                0, {"type": "tool_result", "tool_use_id": call["id"], "content": results[number % len(results)]}
+            )
+            number += 1
+        messages.append({"role": "user", "content": said})
+
+
+def paths(came: browsing.Visitor, name: str) -> list[str]:
+    """The pages of a conversation, as an operator gets to them."""
+    came.go(f"/admin/conversations/conversation/?q={name}")
+    came.page.click("#result_list tbody th a")
+    chain = came.page.url
+    hops = came.page.get_attribute(".tb-turn-head .tb-end", "href") or ""
+    return [
+        chain.removeprefix(came.url),
+        hops,
+        f"{hops}?diff=received-sent",
+        chain.removeprefix(came.url) + "?q=project",
+    ]
+
+
+def test_an_operator_follows_a_tool_chain(chromium: Browser, bridge: Bridge) -> None:
+    with browsing.visitor(chromium, bridge) as came:
+        page = came.page
+        chain, *_ = paths(came, "healthy")
+        assert page.locator(".tb-call").count() >= 2
+        assert page.locator(".tb-graph rect").count() >= 3
+        page.click(".tb-turn-head .tb-end")
+        assert page.locator(".tb-hop").count() == 4
+        page.click("text=received with sent")
+        assert page.locator(".tb-diff-added").count() > 0
+        with page.expect_download() as download:
+            page.click("text=Bug bundle")
+        assert download.value.suggested_filename.endswith(".zip")
+        came.go(chain)
+        assert came.complaints == []
+
+
+def test_a_key_is_issued_and_shown_once(chromium: Browser, bridge: Bridge) -> None:
+    with browsing.visitor(chromium, bridge) as came:
+        page = came.page
+        came.go("/admin/conversations/apikey/add/")
+        page.fill("input[name=name]", "laptop")
+        page.click("button:has-text('Issue')")
+        secret = page.text_content("#secret") or ""
+        assert secret.startswith("sk-tb-")
+        page.reload()
+        assert page.url.endswith("/admin/conversations/apikey/")
+        assert secret not in page.content()
+        assert page.locator("text=laptop").count() == 1
+        status, _ = bridge.post("/v1/messages", {}, {"x-api-key": secret})
+        assert status == 400
+        assert came.complaints == []
+
+
+@pytest.mark.parametrize(("size", "scheme"), [("desktop", "light"), ("desktop", "dark"), ("phone", "light")])
+def test_no_page_runs_breaks_or_overflows(
+    chromium: Browser, bridge: Bridge, size: str, scheme: Literal["light", "dark"]
+) -> None:
+    with browsing.visitor(chromium, bridge, size, scheme) as came:
+        pages = paths(came, "hostile") + [f"/admin/conversations/{name}/" for name in LISTS]
+        for path in pages:
+            came.go(path)
+            assert came.overflow <= 0, path
+            assert came.page.locator("#content").is_visible(), path
+            for fold in came.page.locator("details").all()[:20]:
+                fold.evaluate("fold => fold.open = true")
+            assert came.page.evaluate("window.pwned") is None, path
+        assert came.complaints == []
+
+
+def test_a_script_that_got_into_a_page_would_not_run(chromium: Browser, bridge: Bridge) -> None:
+    with browsing.visitor(chromium, bridge) as came:
+        came.page.evaluate(
+            "document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"window.pwned = 1\">');"
+            "const script = document.createElement('script'); script.textContent = 'window.pwned = 1';"
+            "document.body.append(script);"
+        )
+        came.page.wait_for_timeout(200)
+        assert came.page.evaluate("window.pwned") is None
+
+
+def test_a_conversation_is_terminated_after_a_question(chromium: Browser, bridge: Bridge) -> None:
+    converse(bridge, "doomed", ("x",), rounds=1)
+    with browsing.visitor(chromium, bridge) as came:
+        paths(came, "doomed")
+        came.page.click("a:has-text('Terminate')")
+        came.page.click("button:has-text('Terminate')")
+        assert "was terminated" in came.page.content()
+        came.go("/admin/conversations/conversation/?q=doomed")
+        assert "Nothing matches" in came.page.content()
+        assert came.complaints == []
