@@ -223,6 +223,7 @@ BRIDGE_UPSTREAMS = {
     "minimax-m3": _upstream("MINIMAX"),  # first: the other's family holds its models too
     "minimax": _upstream("MINIMAX"),
     "xai": _upstream("XAI"),
+    "xai-responses": _upstream("XAI"),
     "deepseek": _upstream("DEEPSEEK"),
     "moonshot": _upstream("MOONSHOT"),
     "zai": _upstream("ZAI"),

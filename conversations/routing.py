@@ -15,6 +15,7 @@ VARIABLES = {
     "anthropic": "ANTHROPIC_API_KEY or ANTHROPIC_UPSTREAM_URL",
     "openai-responses": "OPENAI_API_KEY or OPENAI_BASE_URL",
     "minimax-m3": "MINIMAX_API_KEY or MINIMAX_BASE_URL",
+    "xai-responses": "XAI_API_KEY or XAI_BASE_URL",
 }
 CLAUDE_FAMILIES = ("opus", "sonnet", "haiku")
 
