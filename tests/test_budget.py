@@ -1,0 +1,202 @@
+"""What a request may cost, in counts: store writes and reads, tasks, function calls, bytes. Counts cannot flake.
+
+A limit that is passed is a regression, or a decision to be made here. The bridge runs inside the test, with the demo
+model behind it; `sys.setprofile` counts calls without changing anything.
+"""
+
+import asyncio
+import gc
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from types import CodeType, FrameType
+from typing import Any
+
+import msgspec
+import pytest
+from asgiref.sync import sync_to_async
+
+from bridge_project.asgi import application
+from conversations import keys, process
+from conversations.models import Blob, Message, Turn
+from conversations.store import Store
+from tests.servers.client import TOOL, body
+from tests.translation.captures import CAPTURES, load
+from translation.accumulator import Accumulator
+from translation.adapters import adapter, writer
+from translation.client.parse import parse
+from translation.client.render import sse
+from translation.events import Finished
+from translation.values import Usage
+
+WORDS = "Read the next file of the module and say what it does. " * 20
+
+
+class Calls:
+    """Calls of Python functions in this thread: how many in all, and how many of those that are named."""
+
+    def __init__(self) -> None:
+        self.all = 0
+        self.of: Counter[CodeType] = Counter()
+
+    def __call__(self, frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            self.all += 1
+            self.of[frame.f_code] += 1
+
+
+@contextmanager
+def counted() -> Iterator[Calls]:
+    calls = Calls()
+    gc.collect()
+    sys.setprofile(calls)
+    try:
+        yield calls
+    finally:
+        sys.setprofile(None)
+
+
+class Bridge:
+    """The ASGI application in this process, as a server would run it."""
+
+    def __init__(self, secret: str) -> None:
+        self.secret = secret
+        self.tasks = 0
+        self._headers = [(b"x-api-key", secret.encode()), (b"x-conversation-id", b"budget")]
+
+    async def ask(self, *messages: object, **fields: Any) -> bytes:
+        waiting = [{"type": "http.request", "body": msgspec.json.encode(body(*messages, **fields)), "more_body": False}]
+        parts: list[bytes] = []
+        never = asyncio.Event()
+
+        async def receive() -> dict[str, Any]:
+            if not waiting:
+                await never.wait()
+            return waiting.pop()
+
+        async def send(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                assert message["status"] == 200
+            parts.append(message.get("body", b""))
+
+        scope = {"type": "http", "method": "POST", "path": "/v1/messages", "headers": self._headers}
+        await application(scope, receive, send)
+        return b"".join(parts)
+
+    async def cost(self, *messages: object, **fields: Any) -> dict[str, int]:
+        """Writes, reads and tasks of one request."""
+        reader = process.current().store.reader
+        tasks, reads = self.tasks, reader.reads
+        with counted() as calls:
+            await self.ask(*messages, **fields)
+        return {
+            "writes": calls.of[Store.write.__code__],
+            "reads": reader.reads - reads,
+            "tasks": self.tasks - tasks,
+        }
+
+
+@pytest.fixture
+async def bridge(transactional_db: None) -> AsyncIterator[Bridge]:
+    _, secret = await sync_to_async(keys.issue)("budget")
+    inbox: asyncio.Queue[dict[str, str]] = asyncio.Queue()
+    said: asyncio.Queue[Any] = asyncio.Queue()
+    inbox.put_nowait({"type": "lifespan.startup"})
+    life = asyncio.create_task(application({"type": "lifespan"}, inbox.get, said.put))
+    assert (await said.get())["type"] == "lifespan.startup.complete"
+    running = Bridge(secret)
+    asyncio.get_running_loop().set_task_factory(_counting(running))
+    # What runs all the time would be counted with whatever request is running.
+    for job in process.current()._jobs:
+        job.cancel()
+    yield running
+    asyncio.get_running_loop().set_task_factory(None)
+    inbox.put_nowait({"type": "lifespan.shutdown"})
+    await life
+
+
+def _counting(bridge: Bridge) -> Callable[..., "asyncio.Task[Any]"]:
+    def factory(loop: asyncio.AbstractEventLoop, coroutine: Any, **more: Any) -> "asyncio.Task[Any]":
+        bridge.tasks += 1
+        return asyncio.Task(coroutine, loop=loop, **more)
+
+    return factory
+
+
+async def test_a_turn_is_two_writes_and_after_the_first_no_read(bridge: Bridge) -> None:
+    first = await bridge.cost("Hello")
+    assert first["writes"] == 2  # it begins, it ends
+    assert first["reads"] <= 2  # the key, the conversation's name
+    answer = {"role": "assistant", "content": "This is the demo model of Toolbridge. You said: Hello"}
+    assert await bridge.cost("Hello", answer, "Go on") == {"writes": 2, "reads": 0, "tasks": 1}
+
+
+async def test_a_stream_costs_one_task_more_whatever_its_length(bridge: Bridge) -> None:
+    await bridge.ask("Hello")
+    short = await bridge.cost("Hello again", stream=True)
+    assert short["writes"] == 2
+    assert short["tasks"] <= 2  # whether the client leaves, and the first events
+    assert await bridge.cost(WORDS, stream=True) == short
+
+
+async def test_all_calls_of_one_upstream_read_are_one_write(bridge: Bridge) -> None:
+    await bridge.ask("Hello")
+    other = {**TOOL, "name": "get_forecast"}
+    cost = await bridge.cost("What is the weather?", tools=[TOOL, other], stream=True)
+    assert cost["writes"] == 3
+    assert cost["reads"] == 0
+
+
+async def test_a_turn_writes_what_is_new_whatever_the_age_of_its_conversation(bridge: Bridge) -> None:
+    messages: list[object] = []
+    for number in range(40):
+        messages.append({"role": "user", "content": f"{number:04d}: {WORDS}"})
+        answer = await bridge.ask(*messages, system="Be brief. " * 100, tools=[TOOL], tool_choice={"type": "none"})
+        messages.append({"role": "assistant", "content": msgspec.json.decode(answer)["content"]})
+    early, late = await sync_to_async(_stored)(4), await sync_to_async(_stored)(39)
+    assert late["rows"] == early["rows"] == 2  # what was said, and the answer
+    assert late["bytes"] <= early["bytes"] * 1.2
+    assert await Blob.objects.acount() == 2  # system and tools, once
+
+
+def _stored(number: int) -> dict[str, int]:
+    turn = Turn.objects.order_by("id")[number]
+    messages = list(Message.objects.filter(turn=turn))
+    kept = (turn.params, turn.headers, turn.sent_tail, turn.sent_meta, turn.answer, turn.notes, turn.attempts)
+    size = sum(map(len, kept)) + sum(len(message.content) + len(message.state) for message in messages)
+    return {"rows": len(messages), "bytes": size}
+
+
+@pytest.mark.parametrize(
+    ("capture", "limit"),
+    [
+        ("openai/parallel_interleaved", 350),
+        ("openai-responses/text", 225),
+        ("gemini/text", 170),
+        ("anthropic/text", 190),
+        ("minimax/text", 400),
+    ],
+)
+def test_translating_a_capture_calls_so_many_functions(capture: str, limit: int) -> None:
+    case = load(CAPTURES / capture)
+    asked = (case.folder / "request.json").read_bytes()
+
+    def translate() -> None:
+        parse(asked, "2023-06-01", ())
+        dialect = adapter(case.profile)
+        sent = dialect.build(case.request, case.target)
+        decoder = dialect.decoder(case.request, case.target, sent, case.content_type)
+        blocks, folded = writer(case.profile, case.request, "msg_1"), Accumulator()
+        wire = [blocks.start("msg_1", case.request.model, Usage())]
+        events = decoder.feed(case.upstream) + decoder.close()
+        wire += blocks.feed(events)
+        if isinstance(events[-1], Finished):
+            wire += blocks.finish(events[-1], Usage())
+        folded.feed(wire)
+        sse(wire)
+
+    translate()  # fills the memos and caches
+    with counted() as calls:
+        translate()
+    assert calls.all <= limit
