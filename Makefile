@@ -12,7 +12,7 @@ CLAUDE_CODE := @anthropic-ai/claude-code@2.1.325
 # Byte code on disk is half of a warm start's speed.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run dev test test-translation test-histories lint format types layers venv venv-dev lock browser claude clean
+.PHONY: run dev test test-translation test-histories upstreams lint format types layers venv venv-dev lock browser claude clean
 
 run: $(RUN_STAMP)
 	@exec .venv/bin/python manage.py up
@@ -31,6 +31,10 @@ test-translation: $(DEV_STAMP)
 # Ten times as many damaged histories as the suite tries.
 test-histories: $(DEV_STAMP)
 	SCALE=200000 .venv-dev/bin/pytest -n auto -p no:django tests/translation/history
+
+# The README's table of upstreams, from their profiles.
+upstreams: $(DEV_STAMP)
+	.venv-dev/bin/python -m scripts.upstreams
 
 lint: $(DEV_STAMP)
 	.venv-dev/bin/ruff format --check .
