@@ -83,6 +83,11 @@ def current() -> Conf:
     )
 
 
+def sealing_keys() -> tuple[str, ...]:
+    """The first encrypts, all decrypt; Django's own is the last, so that others can be set later."""
+    return (*settings.BRIDGE_ENCRYPTION_KEYS, settings.SECRET_KEY)
+
+
 def _configured_upstreams() -> tuple[UpstreamConf, ...]:
     return tuple(
         UpstreamConf(provider, keys, base_url)
