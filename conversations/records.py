@@ -106,7 +106,7 @@ def opening(turn: Turn, last: Sent | None) -> Opening:
         claims=turn.claims,
     )
     rest = [rows[start : start + MESSAGES] for start in range(MESSAGES, len(rows), MESSAGES)]
-    more = tuple(SaveMessages(write.conversation, turn.id, write.now, part) for part in rest)
+    more = tuple(SaveMessages(write.conversation, turn.id, part) for part in rest)
     return Opening(write, more, head, change.depth)
 
 

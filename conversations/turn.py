@@ -319,7 +319,7 @@ class Turn:
         try:
             await self._opened
             await self.bridge.store.write(
-                SaveLinks(self.conversation.row, self.id, target.upstream, target.model, records.now(), links)
+                SaveLinks(self.conversation.row, self.id, target.upstream, target.model, links)
             )
         except StoreUnavailable as error:
             self._tolerate(error, "a tool call was shown that could not be stored")

@@ -5,14 +5,18 @@ the driver itself: Django's cursor wrappers cost more than the work.
 """
 
 import datetime as dt
+import logging
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from functools import lru_cache
 from typing import Any
 
 import psycopg
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
+
+log = logging.getLogger(__name__)
 
 TRANSIENT = (sqlite3.OperationalError, psycopg.OperationalError, psycopg.InterfaceError)
 ERRORS = (sqlite3.Error, psycopg.Error)
@@ -34,13 +38,22 @@ class Database:
     def __init__(self) -> None:
         self._wrapper: BaseDatabaseWrapper | None = None
         self._raw: Any = None
+        self._pipeline: AbstractContextManager[psycopg.Pipeline] | None = None
+        self._sync: Callable[[], None] = lambda: None
+        self._expected: list[tuple[Any, Exception]] = []
         self.sqlite = connections.settings["default"]["ENGINE"].endswith("sqlite3")
 
-    def execute(self, sql: str, params: Sequence[Any] = ()) -> int:
-        """Run a statement; how many rows it touched."""
-        if self.sqlite:
-            return self._connection().execute(_qmarks(sql), params).rowcount  # type: ignore[no-any-return]
-        return self._connection().execute(sql, params).rowcount  # type: ignore[no-any-return]
+    def execute(self, sql: str, params: Sequence[Any] = ()) -> None:
+        """Run a statement of the transaction; on PostgreSQL it may still be on its way when this returns."""
+        self._connection().execute(_qmarks(sql) if self.sqlite else sql, params)
+
+    def expect(self, sql: str, params: Sequence[Any], otherwise: Exception) -> None:
+        """A statement that must touch exactly one row; if not, the transaction fails with `otherwise`."""
+        cursor = self._connection().execute(_qmarks(sql) if self.sqlite else sql, params)
+        if not self.sqlite:
+            self._expected.append((cursor, otherwise))  # known when the pipeline is synchronised
+        elif cursor.rowcount != 1:
+            raise otherwise
 
     def execute_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         if self.sqlite:
@@ -55,23 +68,46 @@ class Database:
         return self._connection().execute(sql, params).fetchall()  # type: ignore[no-any-return]
 
     def begin(self) -> None:
-        self._connection().execute("BEGIN IMMEDIATE" if self.sqlite else "BEGIN")
+        """On PostgreSQL the whole transaction is one pipeline: a round trip for all of it, and one for the commit."""
+        connection = self._connection()
+        if self.sqlite:
+            connection.execute("BEGIN IMMEDIATE")
+            return
+        self._expected = []
+        self._pipeline = connection.pipeline()
+        self._sync = self._pipeline.__enter__().sync
+        connection.execute("BEGIN")
 
     def commit(self) -> None:
+        if self._pipeline is not None:
+            self._sync()
+            for cursor, otherwise in self._expected:
+                if cursor.rowcount != 1:
+                    raise otherwise
         self._connection().execute("COMMIT")
+        self._leave_pipeline()
 
     def rollback(self) -> None:
         """Also after a failure of the connection itself: then there is nothing left to roll back."""
         if self._raw is None:
             return
         try:
+            self._leave_pipeline()
+        except ERRORS:
+            log.debug("state.rollback: the pipeline had failed")
+        try:
             if not self.sqlite or self._raw.in_transaction:
                 self._raw.execute("ROLLBACK")
         except ERRORS:
             self.close()
 
+    def _leave_pipeline(self) -> None:
+        pipeline, self._pipeline = self._pipeline, None
+        if pipeline is not None:
+            pipeline.__exit__(None, None, None)
+
     def close(self) -> None:
-        wrapper, self._wrapper, self._raw = self._wrapper, None, None
+        wrapper, self._wrapper, self._raw, self._pipeline = self._wrapper, None, None, None
         if wrapper is not None:
             try:
                 wrapper.close()

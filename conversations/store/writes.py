@@ -24,8 +24,11 @@ VALUES (%s, %s, %s, %s, %s, %s, 'running', %s, %s, %s, %s, %s, %s, %s, %s, %s, %
 MESSAGE = """
 INSERT INTO conversations_message (conversation_id, api_key_id, chain_hash, parent_hash, depth, answers, role, content, turn_id,
   message_id, upstream, model, state, created_at)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, NOW())
 ON CONFLICT (conversation_id, chain_hash) DO NOTHING"""
+MESSAGE_OF_TURN = MESSAGE.replace("VALUES (", "SELECT ").replace(
+    ")\nON CONFLICT", " WHERE EXISTS (SELECT 1 FROM conversations_turn WHERE id = %s)\nON CONFLICT"
+)
 BLOB = """
 INSERT INTO conversations_blob (conversation_id, digest, data) VALUES (%s, %s, %s)
 ON CONFLICT (conversation_id, digest) DO NOTHING"""
@@ -39,7 +42,7 @@ WHERE conversation_id = %s AND tool_use_id = %s AND status IN ('pending', 'strea
 LINK = """
 INSERT INTO conversations_toolmapping (conversation_id, api_key_id, turn_id, tool_use_id, tool_name, upstream, model,
   upstream_name, upstream_call_id, ordinal, arguments, state, status, is_error, result_size, created_at)
-SELECT %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, FALSE, 0, %s
+SELECT %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, FALSE, 0, NOW()
 WHERE EXISTS (SELECT 1 FROM conversations_conversation WHERE id = %s AND ended_at IS NULL)
 ON CONFLICT (conversation_id, tool_use_id) DO UPDATE SET arguments = excluded.arguments, state = excluded.state,
   status = excluded.status"""
@@ -160,12 +163,11 @@ class OpenTurn(Struct, frozen=True, kw_only=True):
                 row.parent_agent_id,
             )
             db.execute(CONVERSATION, (*identity, self.now))
-        if db.execute(ACTIVITY, (self.resolved_model or self.requested_model, row.id)) != 1:
-            raise StaleConversation("the conversation was ended meanwhile")
+        stale = StaleConversation("the conversation was ended meanwhile")
+        db.expect(ACTIVITY, (self.resolved_model or self.requested_model, row.id), stale)
         for claim in self.claims:
             owner = (row.api_key, row.id, claim.kind, claim.token, self.turn, self.now)
-            if db.execute(CLAIM, (*owner, claim.expired)) != 1:
-                raise AlreadyClaimed(claim)
+            db.expect(CLAIM, (*owner, claim.expired), AlreadyClaimed(claim))
         self._insert(db)
 
     def _insert(self, db: Database) -> None:
@@ -186,7 +188,7 @@ class OpenTurn(Struct, frozen=True, kw_only=True):
         for digest, data in self.blobs:
             db.execute(BLOB, (row.id, digest, data))
         if self.messages:
-            db.execute_many(MESSAGE, [message_values(row, self.turn, self.now, message) for message in self.messages])
+            db.execute_many(MESSAGE, [message_values(row, self.turn, message) for message in self.messages])
         for result in self.answered:
             values = (result.status, result.is_error, result.size, self.now, self.turn, row.id, result.tool_use_id)
             db.execute(ANSWERED, values)
@@ -197,18 +199,17 @@ class SaveMessages(Struct, frozen=True):
 
     conversation: ConversationRow
     turn: int
-    now: str
     messages: tuple[MessageRow, ...]
 
     def apply(self, db: Database) -> None:
-        rows = [message_values(self.conversation, self.turn, self.now, message) for message in self.messages]
+        rows = [message_values(self.conversation, self.turn, message) for message in self.messages]
         db.execute_many(MESSAGE, rows)
 
 
-def message_values(row: ConversationRow, turn: int, now: str, message: MessageRow) -> tuple[object, ...]:
+def message_values(row: ConversationRow, turn: int, message: MessageRow) -> tuple[object, ...]:
     node = (message.chain_hash, message.parent_hash, message.depth, message.answers, message.role, message.content)
     answer = (message.message_id, message.upstream, message.model, message.state)
-    return (row.id, row.api_key, *node, turn, *answer, now)
+    return (row.id, row.api_key, *node, turn, *answer)
 
 
 class LinkRow(Struct, frozen=True):
@@ -230,21 +231,18 @@ class SaveLinks(Struct, frozen=True):
     turn: int
     upstream: str
     model: str
-    now: str
     links: tuple[LinkRow, ...]
 
     def apply(self, db: Database) -> None:
-        row = self.conversation
+        row, ended = self.conversation, ConversationEnded("the conversation was ended while this turn ran")
         for link in self.links:
             if link.fresh:
                 owner = (row.id, row.api_key, self.turn, link.tool_use_id, link.name, self.upstream, self.model)
                 call = (link.upstream_name, link.upstream_id, link.ordinal, link.arguments, link.state, link.status)
-                touched = db.execute(LINK, (*owner, *call, self.now, row.id))
+                db.expect(LINK, (*owner, *call, row.id), ended)
             else:
                 done = (link.arguments, link.state, link.status)
-                touched = db.execute(LINK_DONE, (*done, row.id, link.tool_use_id))
-            if touched != 1:
-                raise ConversationEnded("the conversation was ended while this turn ran")
+                db.expect(LINK_DONE, (*done, row.id, link.tool_use_id), ended)
 
 
 class UsageRow(Struct, frozen=True, kw_only=True):
@@ -318,18 +316,17 @@ class CloseTurn(Struct, frozen=True, kw_only=True):
         figures = (last.estimated, sum(entry.cost_micros for entry in self.usage), last.tool_count)
         times = (self.first_byte_ms, self.first_token_ms, self.duration_ms)
         values = (*where, *came, self.error_message, *tokens, *figures, *times, self.turn)
-        alive = db.execute(CLOSE, values) == 1
+        # A conversation that was terminated meanwhile has no rows to change; the ledger still counts what was used.
+        db.execute(CLOSE, values)
         for entry in self.usage:
             db.execute(USAGE, self._usage(entry))
         for name, calls in self.tools:
             db.execute(TOOL, (row.api_key, self.request_id, self.now, last.upstream, last.model, name, calls))
-        if not alive:
-            return  # terminated meanwhile: the ledger still counts what was used
         db.execute(TOUCH, (last.tool_count, self.status, row.id))
         if self.sent is not None:
             db.execute(SENT, (self.sent.body, self.sent.meta, self.turn))
         if self.message is not None:
-            db.execute(MESSAGE, message_values(row, self.turn, self.now, self.message))
+            db.execute(MESSAGE_OF_TURN, (*message_values(row, self.turn, self.message), self.turn))
         for claim in self.release:
             sql = "DELETE FROM conversations_claim WHERE api_key_id = %s AND kind = %s AND token = %s AND turn = %s"
             db.execute(sql, (row.api_key, claim.kind, claim.token, self.turn))
