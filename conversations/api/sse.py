@@ -63,7 +63,7 @@ async def stream(turn: Turn | Repeat, process: WebProcess) -> LeanResponse:
 class _Stream:
     """The body of a stream. Quiet ones are ticked by the process, so that no stream needs a timer of its own."""
 
-    __slots__ = ("_first", "_last", "_ping", "_process", "_turn")
+    __slots__ = ("_first", "_last", "_noted", "_ping", "_process", "_turn", "_warned")
 
     def __init__(self, turn: Turn | Repeat, process: WebProcess, first: "asyncio.Task[list[WireEvent]]") -> None:
         self._turn = turn
@@ -71,6 +71,8 @@ class _Stream:
         self._first = first
         self._last = time.monotonic()
         self._ping = process.conf.ping_seconds
+        self._noted = 0
+        self._warned = set(_warnings(turn))  # the head of the response says these
 
     def tick(self, now: float) -> None:
         if now - self._last >= self._ping:
@@ -84,11 +86,12 @@ class _Stream:
                 await asyncio.wait((self._first,), timeout=self._ping)
                 if not self._first.done():
                     yield self._sent(PING)
-            yield self._sent(sse(self._first.result()))
+            first = self._first.result()
+            yield self._sent(self._late_warnings() + sse(first))
             while not turn.done:
                 wire = await turn.read()
                 if wire:
-                    yield self._sent(sse(wire))
+                    yield self._sent(self._late_warnings() + sse(wire))
                 elif time.monotonic() - self._last >= self._ping:
                     yield self._sent(PING)
         except BridgeError as error:
@@ -105,6 +108,16 @@ class _Stream:
             yield error_event(fault, turn.ask.request_id)
         finally:
             self._process.quiet.discard(self)
+
+    def _late_warnings(self) -> bytes:
+        """What only shows after the head went out, as comments: clients skip them, people see them."""
+        notes = len(self._turn.notes)
+        if notes == self._noted:
+            return b""
+        self._noted = notes
+        late = [code for code in _warnings(self._turn) if code not in self._warned]
+        self._warned.update(late)
+        return b"".join(b": x-bridge-warning: %b\n\n" % code.encode() for code in late)
 
     def _sent(self, chunk: bytes) -> bytes:
         self._last = time.monotonic()
@@ -125,10 +138,13 @@ def _conversation(turn: Turn | Repeat) -> tuple[bytes, bytes]:
 
 def _headers(turn: Turn | Repeat) -> list[tuple[bytes, bytes]]:
     headers = [(b"request-id", turn.ask.request_id.encode()), _conversation(turn)]
-    warnings = dict.fromkeys(code for note in turn.notes if (code := _warning(note)))
-    if warnings:
+    if warnings := _warnings(turn):
         headers.append((b"x-bridge-warning", ", ".join(warnings).encode()))
     return headers
+
+
+def _warnings(turn: Turn | Repeat) -> list[str]:
+    return list(dict.fromkeys(code for note in turn.notes if (code := _warning(note))))
 
 
 def _warning(note: Note) -> str | None:

@@ -20,9 +20,20 @@ SETTINGS = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_
 
 
 class Postgres:
-    def __init__(self, port: int) -> None:
+    def __init__(self, command: Sequence[str], directory: Path, port: int) -> None:
+        self._command = [*command, "-h", "127.0.0.1", "-p", str(port), "-k", ""]
+        self._directory = directory
         self._server = f"postgres://postgres@127.0.0.1:{port}"
         self._databases = 0
+
+    def start(self) -> None:
+        self._process = _launch(self._command, self._directory)
+        wait_until(self.answers, "PostgreSQL answers")
+
+    def stop(self) -> None:
+        """Its clients are cut off."""
+        self._process.send_signal(signal.SIGINT)
+        self._process.wait(20)
 
     def create_database(self) -> str:
         """The URL of a new, empty database."""
@@ -50,15 +61,12 @@ def running_postgres() -> Iterator[Postgres]:
         initdb = [str(binaries / "initdb"), "-D", "data", "-U", "postgres", "--auth=trust", "--no-sync", "-E", "UTF8"]
         assert _launch([*initdb, "--no-locale"], directory).wait(60) == 0, (directory / "log").read_text()
         options = [option for setting in SETTINGS for option in ("-c", setting)]
-        address = ["-h", "127.0.0.1", "-p", str(port), "-k", ""]
-        server = _launch([str(binaries / "postgres"), "-D", "data", *address, *options], directory)
+        postgres = Postgres([str(binaries / "postgres"), "-D", "data", *options], directory, port)
+        postgres.start()
         try:
-            postgres = Postgres(port)
-            wait_until(postgres.answers, "PostgreSQL answers")
             yield postgres
         finally:
-            server.send_signal(signal.SIGINT)
-            server.wait(20)
+            postgres.stop()
     finally:
         shutil.rmtree(directory)
 

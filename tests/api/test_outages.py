@@ -1,0 +1,141 @@
+"""The state store fails for real: the database is locked, or its server is gone. Own faults look like own faults."""
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from tests.api.conftest import Connect, Serve, Served
+from tests.servers import chat
+from tests.servers.client import TOOL, Client, folded, names, result
+from tests.servers.ports import wait_until
+from tests.servers.postgres import running_postgres
+from tests.servers.script import Gate, sse_answer
+
+CALL = ("call_1", "get_weather", {"city": "Oslo"})
+
+
+@contextmanager
+def locked(served: Served) -> Iterator[None]:
+    """Nobody else can write while this lasts."""
+    connection = sqlite3.connect(served.database_url.removeprefix("sqlite:///"), isolation_level=None)
+    try:
+        connection.execute("BEGIN EXCLUSIVE")
+        yield
+    finally:
+        connection.close()
+
+
+def heals(client: Client, served: Served) -> None:
+    def works() -> bool:
+        served.upstream.reset()
+        served.chat(chat.text("ok"))
+        return client.ask("Again").status_code == 200
+
+    wait_until(works, "the bridge works again")
+
+
+def overloaded(response: Any) -> None:
+    assert (response.status_code, response.json()["error"]["type"]) == (529, "overloaded_error")
+    assert int(response.headers["retry-after"]) >= 1
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_locked_database_is_529_and_heals(serve: Serve, connect: Connect, stream: bool) -> None:
+    served = serve()
+    client = connect(served)
+    served.chat(chat.text("ok"))
+    assert client.ask("Hi").status_code == 200
+    with locked(served):
+        served.upstream.always("/openai/v1/chat/completions", chat.streamed_text("ok"))
+        overloaded(client.ask("Hi", stream=stream))
+        overloaded(client.ask("Hi", stream=stream))
+    heals(client, served)
+    running = served.records.turns(client.api_key).filter(status="running")
+    wait_until(lambda: not running.exists(), "no turn is left running")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_call_that_cannot_be_stored_is_not_shown(serve: Serve, connect: Connect, stream: bool) -> None:
+    served = serve()
+    client, gate = connect(served), Gate()
+    call = chat.streamed_calls(CALL)
+    served.chat(sse_answer(chat.chunk({"content": "Let me see."}), gate, *call.steps))
+    if not stream:
+        response = _ask_while_locked(served, client, gate)
+        overloaded(response)
+        assert "toolu_" not in response.text
+        return
+    with client.stream("Weather?", tools=[TOOL]) as (_, events):
+        seen = [next(events), next(events), next(events)]
+        with locked(served):
+            gate.open()
+            seen += list(events)
+    assert names(seen)[-1] == "error"
+    assert seen[-1].data["error"]["type"] == "overloaded_error"
+    assert folded(seen) == [{"type": "text", "text": "Let me see."}]
+    heals(client, served)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_under_warn_it_is_shown_and_said(serve: Serve, connect: Connect, stream: bool) -> None:
+    served = serve(BRIDGE_UNSTORED_LINK="warn")
+    client, gate = connect(served), Gate()
+    call = chat.streamed_calls(CALL)
+    served.chat(sse_answer(chat.chunk({"content": "Let me see."}), gate, *call.steps))
+    if stream:
+        with client.stream("Weather?", tools=[TOOL]) as (_, events):
+            seen = [next(events), next(events), next(events)]
+            with locked(served):
+                gate.open()
+                seen += list(events)
+        assert [event.data["text"] for event in seen if event.name == "comment"] == ["x-bridge-warning: unstored-link"]
+        blocks = folded([event for event in seen if event.name != "comment"])
+    else:
+        response = _ask_while_locked(served, client, gate)
+        assert response.headers["x-bridge-warning"] == "unstored-link"
+        blocks = response.json()["content"]
+    assert [block["type"] for block in blocks] == ["text", "tool_use"]
+    assert "state.unstored" in served.bridge.log.read_text()
+    heals(client, served)
+    # This process still knows the call.
+    served.chat(chat.text("sunny"))
+    asked = [{"role": "assistant", "content": blocks}, result(blocks[1]["id"])]
+    assert client.ask("Weather?", *asked, tools=[TOOL]).status_code == 200
+
+
+def test_a_database_server_that_goes_away_is_529_and_comes_back(serve: Serve, connect: Connect) -> None:
+    with running_postgres() as postgres:
+        served = serve(postgres.create_database())
+        client = connect(served)
+        served.chat(chat.streamed_calls(CALL))
+        (block,) = folded(client.events("Weather?", tools=[TOOL]))
+        postgres.stop()
+        for stream in (False, True):
+            served.chat(chat.streamed_text("ok"))
+            overloaded(client.ask("Hi", stream=stream))
+        response = client.http.get("/v1/conversations")
+        overloaded(response)
+        assert client.http.get("/livez").status_code == 200
+        assert client.http.get("/readyz").status_code == 503
+        postgres.start()
+        heals(client, served)
+        served.chat(chat.text("sunny"))
+        assert client.ask(result(block["id"]), tools=[TOOL]).status_code == 200
+        served.bridge.stop()
+
+
+def _ask_while_locked(served: Served, client: Client, gate: Gate) -> Any:
+    answers: list[Any] = []
+    asking = threading.Thread(target=lambda: answers.append(client.ask("Weather?", tools=[TOOL])))
+    asking.start()
+    assert gate.reached.wait(10)
+    # The turn itself is stored before its calls are.
+    wait_until(lambda: served.records.turns(client.api_key).exists(), "the turn is stored")
+    with locked(served):
+        gate.open()
+        asking.join()
+    return answers[0]
