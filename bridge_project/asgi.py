@@ -25,6 +25,8 @@ HOT = {path: resolve(path).func for path in ("/v1/messages", "/v1/messages/count
 async def application(scope: dict[str, Any], receive: Receive, send: Send) -> None:
     match scope["type"]:
         case "http":
+            if not process.current().started:
+                await process.current().start_once()  # daphne has no lifespan
             scope = canonical(scope)
             hot = HOT.get(scope["path"]) if scope["method"] == "POST" else None
             if hot is not None:
@@ -54,7 +56,7 @@ async def _cold(scope: dict[str, Any], receive: Receive, send: Send) -> None:
 async def _lifespan(receive: Receive, send: Send) -> None:
     await receive()
     current = process.current()
-    await current.start()
+    await current.start_once()
     await send({"type": "lifespan.startup.complete"})
     await receive()
     await current.stop()

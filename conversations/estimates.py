@@ -15,6 +15,7 @@ TOKENS_PER_BYTE = 0.25
 WEIGHT = 0.2  # of a new observation
 LEAST, MOST = 0.02, 2.0  # a ratio outside is an upstream's mistake
 SURE = 300  # tokens from which an observation counts for more than half
+MODELS = 1_024
 SAMPLE_BYTES, SAMPLES = 256 * 1024, 64
 
 
@@ -46,6 +47,8 @@ class Estimates:
         if not LEAST <= ratio <= MOST:
             return
         old = self._ratios.get((upstream, model), ratio)
+        if len(self._ratios) >= MODELS:  # names are the client's: they must not fill the memory
+            self._ratios.clear()
         self._ratios[upstream, model] = old + WEIGHT * (ratio - old)
         if len(body) <= SAMPLE_BYTES:
             self._samples[upstream, model] = Sample(body, tokens)
@@ -64,4 +67,6 @@ class Estimates:
         """A long request says more about a model than a short one, most of which is what is put around it."""
         old = self._factors.get((upstream, model), 1.0)
         weight = counted / (counted + SURE)
+        if len(self._factors) >= MODELS:
+            self._factors.clear()
         self._factors[upstream, model] = old + weight * (tokens / counted - old)

@@ -39,7 +39,6 @@ CHANGES_SECONDS = 0.4
 CHANGES_WINDOW = 15.0  # rows may become visible later than their time says
 TICK_SECONDS = 1.0
 LEASE_SECONDS = 10.0
-GRACE_SECONDS = 20.0
 
 
 class WebProcess:
@@ -54,10 +53,19 @@ class WebProcess:
         self.bridge: Bridge | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
         self.quiet: set[Any] = set()  # streams that may need a ping
+        self.started = False
         self.stopping = False
+        self._starting: asyncio.Task[None] | None = None
         self._jobs: list[asyncio.Task[None]] = []
         self._seen: set[int] = set()
         self._heard = time.time()
+
+    async def start_once(self) -> None:
+        """Whoever comes first starts it, and everybody waits."""
+        if self._starting is None:
+            self._starting = asyncio.get_running_loop().create_task(self.start())
+        await asyncio.shield(self._starting)
+        self.started = True
 
     async def start(self) -> None:
         # What was imported lives as long as the process: the collector need not look at it with every request.
