@@ -63,7 +63,7 @@ class ApiKeyAdmin(ModelAdmin):
     ordering = ("-created_at",)
     actions = None
     add_form_template = "admin/conversations/apikey/issue.html"
-    actions_detail = ("revoke_page",)
+    actions_detail = ("rotate_page", "revoke_page")
     readonly_fields = ("begins", "state", "issued", "revoked_at", "conversations", "usage")
 
     def get_fieldsets(self, request: HttpRequest, obj: ApiKey | None = None) -> Any:
@@ -142,6 +142,28 @@ class ApiKeyAdmin(ModelAdmin):
             super().save_model(request, obj, form, change)
             keys.announce(obj)
         current().hear("key", obj.digest)
+
+    @action(description="Rotate", icon="autorenew", url_path="rotate", permissions=["revoke"])
+    @method_decorator(never_cache)
+    @sensitive_variables("secret")
+    def rotate_page(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Like issuing: the answer to the question holds the new secret, and nothing else does."""
+        key = self.get_object(request, object_id)
+        if key is None:
+            raise Http404
+        if request.method == "POST":
+            old = key.digest
+            with transaction.atomic():
+                secret = keys.rotate(key)
+                self.log_change(request, key, "Rotated")
+            current().hear("key", old)
+            return self._issued(request, key, secret)
+        text = (
+            "It gets a new secret, shown once on the next page. The old one is refused within a second, everywhere. "
+            "Its conversations, limits and ledger stay."
+        )
+        question = Question("Rotate this API key?", text, "Rotate", (("API key", str(key)),), back=cells.url(key))
+        return confirmed(self, request, question, str)
 
     @action(description="Revoke", icon="block", url_path="revoke", variant=ActionVariant.DANGER,
             permissions=["revoke"])  # fmt: skip

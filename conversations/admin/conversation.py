@@ -3,7 +3,10 @@
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.contenttypes.models import ContentType
 from django.http import Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.safestring import SafeString
 from unfold.decorators import action, display
@@ -12,12 +15,15 @@ from unfold.enums import ActionVariant
 from conversations import retention, wording
 from conversations.admin import cells, finding
 from conversations.admin.confirming import Question, confirmed
-from conversations.admin.filters import KeyFilter, recent_values, since
+from conversations.admin.export_page import export_page
+from conversations.admin.filters import KeyFilter, StuckFilter, recent_values, since
 from conversations.admin.record import RecordAdmin, Rows
 from conversations.admin.status import TURN_COLOURS
 from conversations.admin.toolchain_page import toolchain_page
 from conversations.models import Conversation, ToolMapping, Turn, TurnStatus, UsageEntry
 from conversations.process import current
+
+PURGE_SECONDS = 5.0  # an operator waits for it; beat does the rest
 
 
 class StatusFilter(admin.SimpleListFilter):
@@ -36,14 +42,15 @@ class ConversationAdmin(RecordAdmin):
     list_display = ("name", "outcome", "model_name", "turns", "tools", "hold", "key", "active")
     row_page = "toolchain_page"
     list_select_related = ("api_key",)
-    list_filter = (KeyFilter, StatusFilter, recent_values("last_model", "model"), "held", "recognised",
+    list_filter = (KeyFilter, StatusFilter, recent_values("last_model", "model"), "held", "recognised", StuckFilter,
                    since("last_activity"))  # fmt: skip
     ordering = ("-last_activity",)
     sortable_by = ("active",)
     search_help_text = "Conversation, session, request, message or tool id, tool name"
     find = staticmethod(finding.conversations)
     living = {"ended_at": None}
-    actions_detail = ("toolchain_page", "hold_page", "release_page", "terminate_page")
+    actions_list = ("purge_page",)
+    actions_detail = ("toolchain_page", "export_page", "hold_page", "release_page", "terminate_page")
     fieldsets = (
         ("Conversation", {"fields": ("external_id", "key", "recognised", "hold", "outcome", "last_model")}),
         ("Size", {"fields": ("turns", "tools", "message_total", "ledger")}),
@@ -103,6 +110,28 @@ class ConversationAdmin(RecordAdmin):
         return cells.moment(row.last_activity)
 
     # ------------------------------------------------------------ what can be done
+
+    @action(description="Export", icon="download", url_path="export", permissions=["view"])
+    def export_page(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
+        return export_page(self, request, self._row(request, object_id))
+
+    @action(description="Purge now", icon="mop", url_path="purge", permissions=["act"])
+    def purge_page(self, request: HttpRequest) -> HttpResponse:
+        text = "Conversations that were inactive for longer than is configured are deleted, held ones stay."
+        facts = (("Due now", wording.count(retention.backlog())),)
+        back = reverse("admin:conversations_conversation_changelist")
+        question = Question("Purge inactive conversations now?", text, "Purge", facts, danger=True, back=back)
+
+        def purge() -> str:
+            deleted = retention.purge(budget=PURGE_SECONDS)
+            LogEntry.objects.create(
+                user_id=request.user.pk or 0, content_type=ContentType.objects.get_for_model(Conversation),
+                object_repr="",
+                action_flag=CHANGE, change_message=f"Purged {deleted} conversations",
+            )  # fmt: skip
+            return f"{deleted} conversations were purged, {retention.backlog()} are left."
+
+        return confirmed(self, request, question, purge)
 
     def has_act_permission(self, request: HttpRequest, object_id: object = None) -> bool:
         return request.user.has_perm("conversations.change_conversation")

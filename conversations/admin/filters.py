@@ -9,8 +9,10 @@ from django.http import HttpRequest
 from django.utils import timezone
 from unfold.contrib.filters.admin import DropdownFilter
 
-from conversations.models import ApiKey
+from conversations import wording
+from conversations.models import ApiKey, ToolMapping
 
+STUCK = dt.timedelta(minutes=10)
 RECENT = 2_000  # rows that are looked at for the choices of a filter
 SPANS = {
     "15m": ("last 15 minutes", dt.timedelta(minutes=15)),
@@ -74,6 +76,35 @@ def recent_values(field: str, words: str) -> type[DropdownFilter]:
             return queryset.filter(**{field: self.value()}) if self.value() else queryset
 
     return RecentValuesFilter
+
+
+class StuckFilter(SimpleListFilter):
+    title = "stuck tool calls"
+    parameter_name = "stuck"
+
+    def lookups(self, request: HttpRequest, model_admin: object) -> Choices:
+        return [("yes", "no result for ten minutes")]
+
+    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
+        if self.value() != "yes":
+            return queryset
+        stuck = ToolMapping.objects.filter(status="pending", created_at__lt=timezone.now() - STUCK)
+        if queryset.model is ToolMapping:
+            return queryset.filter(status="pending", created_at__lt=timezone.now() - STUCK)
+        newest = stuck.order_by("-created_at").values_list("conversation", flat=True)[:RECENT]
+        return queryset.filter(pk__in=list(dict.fromkeys(newest)))
+
+
+class CostFilter(SimpleListFilter):
+    title = "cost"
+    parameter_name = "cost"
+
+    def lookups(self, request: HttpRequest, model_admin: object) -> Choices:
+        return [(str(micros), f"over {wording.money(micros)}") for micros in (10_000, 100_000, 1_000_000, 10_000_000)]
+
+    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
+        value = self.value() or ""
+        return queryset.filter(cost_micros__gt=int(value)) if value.isdecimal() else queryset
 
 
 class NotesFilter(SimpleListFilter):

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from conversations import wording
+from conversations.admin.filters import STUCK
 from conversations.admin.toolchain import Index, repetitions
 from conversations.models import ToolMapping, Turn
 
 LOOP = 3
-STUCK = dt.timedelta(minutes=10)
 HEAVY = 50_000  # bytes of one result
 FAILURES = 3
 

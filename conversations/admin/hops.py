@@ -47,18 +47,35 @@ class Context(Struct, frozen=True):
 
 def received(turn: Turn, context: Context) -> bytes:
     """The request as the client's history has it: in the form that it is stored in, one for whatever a client wrote."""
-    body: dict[str, Any] = {"model": turn.requested_model, **_json(bytes(turn.params))}
-    body["stream"] = turn.stream
-    body.pop("version", None)
-    body.pop("unknown", None)
-    betas = body.pop("betas", None)
-    if betas:
-        body["betas"] = betas
+    body: dict[str, Any] = {"model": turn.requested_model, **_parameters(_json(bytes(turn.params)))}
+    if turn.stream:
+        body["stream"] = True
     for name, raw in (("system", context.system), ("tools", context.tools)):
         if raw:
             body[name] = msgspec.Raw(raw)
     body["messages"] = [{"role": role, "content": msgspec.Raw(content or b"[]")} for role, content in context.messages]
     return msgspec.json.encode(body)
+
+
+def _parameters(kept: dict[str, Any]) -> dict[str, Any]:
+    """From the form that the bridge keeps parameters in to the API's."""
+    plain = ("max_tokens", "temperature", "top_p", "top_k", "stop_sequences")
+    body = {name: kept[name] for name in plain if name in kept}
+    if choice := kept.get("tool_choice"):
+        body["tool_choice"] = {"type": choice["kind"]} | ({"name": choice["name"]} if choice.get("name") else {})
+        if not choice.get("parallel", True):
+            body["tool_choice"]["disable_parallel_tool_use"] = True
+    if thinking := kept.get("thinking"):
+        given = {"type": thinking["kind"], "budget_tokens": thinking["budget_tokens"], "display": thinking["display"]}
+        body["thinking"] = {name: value for name, value in given.items() if value}
+    output = {"effort": kept.get("effort"), "format": _format(kept.get("output_schema"))}
+    if any(output.values()):
+        body["output_config"] = {name: value for name, value in output.items() if value}
+    return body
+
+
+def _format(schema: object) -> dict[str, object] | None:
+    return {"type": "json_schema", "schema": schema} if schema else None
 
 
 def delivered(turn: Turn, answer: Message | None) -> bytes:

@@ -3,18 +3,22 @@
 from typing import Any
 
 from django.contrib import admin
-from django.http import HttpRequest
+from django.db import transaction
+from django.http import Http404, HttpRequest, HttpResponse
 from django.utils.safestring import SafeString
-from unfold.decorators import display
+from unfold.decorators import action, display
+from unfold.enums import ActionVariant
 
-from conversations import wording
+from conversations import retention, wording
 from conversations.admin import cells, finding
+from conversations.admin.confirming import Question, confirmed
 from conversations.admin.content import json_view, reads_content
-from conversations.admin.filters import KeyFilter, recent_values, since
+from conversations.admin.filters import KeyFilter, StuckFilter, recent_values, since
 from conversations.admin.record import RecordAdmin, Rows
 from conversations.admin.status import TOOL_COLOURS
 from conversations.admin.stored import CONTENT
 from conversations.models import ToolMapping, Turn
+from conversations.process import current
 from conversations.wording import harmless
 
 
@@ -23,13 +27,14 @@ class ToolMappingAdmin(RecordAdmin):
     list_display = ("tool", "outcome", "conversation_link", "model_path", "call_id", "result", "latency", "when")
     list_select_related = ("conversation", "turn")
     list_filter = (KeyFilter, "status", recent_values("tool_name", "tool"), recent_values("upstream", "upstream"),
-                   recent_values("model", "model"), since("created_at"))  # fmt: skip
+                   recent_values("model", "model"), StuckFilter, since("created_at"))  # fmt: skip
     ordering = ("-id",)
     sortable_by = ()
     search_help_text = "Tool id (ours or the upstream's), tool name, conversation or request id"
     find = staticmethod(finding.tool_mappings)
     living = {"conversation__ended_at": None}
     deferred = ("arguments", "state", *(f"turn__{field}" for field in CONTENT))
+    actions_detail = ("forget_page",)
     fieldsets = (
         ("Call", {"fields": ("tool_name", "status", "tool_use_id", "conversation_link", "turn_link", "ordinal",
                              "when")}),
@@ -46,6 +51,33 @@ class ToolMappingAdmin(RecordAdmin):
 
     def get_fieldsets(self, request: HttpRequest, obj: ToolMapping | None = None) -> Any:
         return [part for part in self.fieldsets if part[0] != "Arguments" or reads_content(request)]
+
+    def has_forget_permission(self, request: HttpRequest, object_id: object = None) -> bool:
+        return request.user.has_perm("conversations.delete_toolmapping")
+
+    @action(
+        description="Forget", icon="delete", url_path="forget", variant=ActionVariant.DANGER, permissions=["forget"]
+    )
+    def forget_page(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        row = self.get_object(request, object_id)
+        if row is None:
+            raise Http404
+        text = (
+            "The bridge will no longer know this call: a lone result for it is refused, and its opaque state is lost. "
+            "Turns that send the whole history go on, without that state."
+        )
+        facts = (("Tool", row.tool_name), ("Id", row.tool_use_id), ("Conversation", row.conversation.external_id))
+        question = Question("Forget this tool call?", text, "Forget", facts, danger=True, back=cells.url(row))
+
+        def forget() -> str:
+            with transaction.atomic():
+                ToolMapping.objects.filter(pk=row.pk).delete()
+                retention.announce_forgotten(row.conversation)
+            current().hear("forgotten", str(row.conversation_id))
+            self.log_change(request, row.conversation, f"Forgot {row.tool_use_id}")
+            return f"{row.tool_use_id} is forgotten."
+
+        return confirmed(self, request, question, forget, cells.url(row.conversation, "toolchain_page"))
 
     @display(description="tool", ordering="tool_name", header=True)
     def tool(self, row: ToolMapping) -> list[object]:

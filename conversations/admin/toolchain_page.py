@@ -27,7 +27,7 @@ def toolchain_page(admin: Any, request: HttpRequest, object_id: str) -> HttpResp
     if conversation is None or not admin.has_view_permission(request, conversation):
         raise Http404
     readable = reads_content(request)
-    index = _index(conversation)
+    index = index_of(conversation)
     numbers, term = list(index.numbers), request.GET.get("q", "").strip() if readable else ""
     chosen = _matching(conversation, term) if term else numbers
     page = max(1, min(_number(request, "page", (_number(request, "at", 1) - 1) // PAGE + 1), _pages(chosen)))
@@ -84,7 +84,7 @@ def _fills(conversation: Conversation, last: Turn) -> tuple[context.Fill, ...]:
     return context.fills(system, tools, [(item.role, item.content) for item in history])
 
 
-def _index(conversation: Conversation) -> toolchain.Index:
+def index_of(conversation: Conversation) -> toolchain.Index:
     turns = conversation.turns.order_by("pk").values_list("pk", "head_hash")
     nodes = conversation.messages.values_list("chain_hash", "parent_hash", "turn", "message_id")
     return toolchain.index(turns, ((own, parent, turn, bool(answer)) for own, parent, turn, answer in nodes))

@@ -9,7 +9,7 @@ from unfold.decorators import action, display
 
 from conversations import wording
 from conversations.admin import cells, finding
-from conversations.admin.filters import KeyFilter, NotesFilter, recent_values, since
+from conversations.admin.filters import CostFilter, KeyFilter, NotesFilter, recent_values, since
 from conversations.admin.hops_page import hops_page
 from conversations.admin.record import RecordAdmin, Rows
 from conversations.admin.status import TURN_COLOURS
@@ -23,7 +23,8 @@ class TurnAdmin(RecordAdmin):
                     "duration", "when")  # fmt: skip
     list_select_related = ("conversation",)
     list_filter = (KeyFilter, "status", recent_values("upstream", "upstream"),
-                   recent_values("resolved_model", "model"), NotesFilter, since("started_at"))  # fmt: skip
+                   recent_values("resolved_model", "model"), recent_values("error_type", "error"),
+                   NotesFilter, CostFilter, since("started_at"))  # fmt: skip
     ordering = ("-id",)
     sortable_by = ()
     search_help_text = "Request, message, conversation or tool id, tool name"

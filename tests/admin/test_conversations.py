@@ -1,10 +1,13 @@
 """What an operator can do with a conversation: each asked first, each written down."""
 
+import json
+
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
-from conversations.models import Change, Conversation, Turn, UsageEntry
+from conversations.models import Change, Conversation, ToolMapping, Turn, UsageEntry
+from tests.admin import rows
 
 pytestmark = pytest.mark.django_db
 PAGE = "/admin/conversations/conversation/1"
@@ -66,3 +69,48 @@ def test_arguments_are_for_those_who_may_read_content(
     page = f"/admin/conversations/toolmapping/{conversation.tool_mappings.get().pk}/change/"
     assert "&quot;command&quot;" in browser.get(page).text
     assert "&quot;command&quot;" not in outsider.get(page).text
+
+
+def test_an_export_can_be_sent_again(browser: Client, conversation: Conversation) -> None:
+    asked = rows.an_answer(
+        conversation.turns.get(), 99, role="user", message_id="", content=b'[{"type":"text","text":"hi"}]'
+    )
+    asked.save()
+    Turn.objects.update(head_hash=asked.chain_hash, params=b'{"max_tokens":5}')
+    lines = browser.get(f"{PAGE}/export/?form=jsonl").text.splitlines()
+    (request,) = [json.loads(line) for line in lines]
+    assert request == {"model": "claude-sonnet-4-5", "max_tokens": 5, "messages": [
+        {"role": "user", "content": [{"type": "text", "text": "hi"}]}]}  # fmt: skip
+    assert LogEntry.objects.filter(change_message="Exported as jsonl").exists()
+
+
+def test_a_table_of_tool_calls_runs_no_formula(browser: Client, outsider: Client, conversation: Conversation) -> None:
+    ToolMapping.objects.update(tool_name="=HYPERLINK(1)", arguments=b'{"secret":1}')
+    header, row = browser.get(f"{PAGE}/export/?form=csv").text.splitlines()
+    assert header.startswith("tool_use_id,tool_name,status")
+    assert "'=HYPERLINK(1)" in row
+    assert "secret" in row
+    assert "secret" not in outsider.get(f"{PAGE}/export/?form=csv").text
+
+
+def test_what_was_said_is_exported_only_to_those_who_may_read_it(outsider: Client, conversation: Conversation) -> None:
+    answer = outsider.get(f"{PAGE}/export/", follow=True)
+    assert answer.redirect_chain
+    assert "not for you to read" in answer.text
+
+
+def test_a_mapping_is_forgotten_and_every_process_hears_of_it(browser: Client, conversation: Conversation) -> None:
+    page = f"/admin/conversations/toolmapping/{conversation.tool_mappings.get().pk}/forget/"
+    assert "opaque state is lost" in browser.get(page).text
+    browser.post(page)
+    assert not ToolMapping.objects.exists()
+    assert Change.objects.filter(kind="forgotten", ref="1").exists()
+    assert LogEntry.objects.filter(change_message__startswith="Forgot toolu_").exists()
+
+
+def test_the_purge_runs_after_a_question(browser: Client, conversation: Conversation) -> None:
+    Conversation.objects.update(last_activity="2020-01-01T00:00Z")
+    page = "/admin/conversations/conversation/purge/"
+    assert "Due now" in browser.get(page).text
+    assert "1 conversations were purged" in browser.post(page, follow=True).text
+    assert not Conversation.objects.exists()

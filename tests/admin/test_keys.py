@@ -85,3 +85,16 @@ def test_who_may_only_look_can_neither_issue_nor_revoke(outsider: Client) -> Non
     assert outsider.post("/admin/conversations/apikey/add/", {"name": "x", "storage": "full"}).status_code == 403
     assert outsider.post(f"/admin/conversations/apikey/{key.pk}/revoke/").status_code == 403
     assert ApiKey.objects.filter(revoked_at=None).count() == 1
+
+
+def test_a_rotated_key_has_a_new_secret_that_is_shown_once(browser: Client) -> None:
+    key, old = keys.issue("laptop")
+    page = f"/admin/conversations/apikey/{key.pk}/rotate/"
+    assert "refused within a second" in browser.get(page).text
+    answer = browser.post(page)
+    (secret,) = set(SECRET.findall(answer.text))
+    key.refresh_from_db()
+    assert key.digest == keys.digest(secret) != keys.digest(old)
+    assert "no-store" in answer["cache-control"]
+    assert Change.objects.filter(kind="key", ref=keys.digest(old)).exists()
+    assert secret not in str(list(LogEntry.objects.values()))

@@ -19,9 +19,27 @@ SECONDS = 1.0
 
 LISTS = ("conversation", "turn", "toolmapping", "usageentry", "apikey", "process")
 FILTERS = {
-    "conversation": ("last_status=error", "last_model=demo/demo", "held__exact=1", "since=1h", "key=1", "p=3", "o=1"),
-    "turn": ("status__exact=error", "upstream=gemini", "resolved_model=gpt-5.5", "notes=yes", "since=24h", "key=1"),
-    "toolmapping": ("status__exact=pending", "tool_name=Bash", "upstream=demo", "since=15m", "key=1"),
+    "conversation": (
+        "last_status=error",
+        "last_model=demo/demo",
+        "held__exact=1",
+        "since=1h",
+        "key=1",
+        "p=3",
+        "o=1",
+        "stuck=yes",
+    ),
+    "turn": (
+        "status__exact=error",
+        "upstream=gemini",
+        "resolved_model=gpt-5.5",
+        "notes=yes",
+        "since=24h",
+        "key=1",
+        "cost=10000",
+        "error_type=api_error",
+    ),
+    "toolmapping": ("status__exact=pending", "tool_name=Bash", "upstream=demo", "since=15m", "key=1", "stuck=yes"),
     "usageentry": ("status=error", "upstream=openai", "model=demo", "since=7d", "key=1"),
 }
 TERMS = (f"conv_{7:032x}", "req_" + "7".zfill(24), "msg_" + "7".zfill(24), "toolu_" + "7".zfill(24), "call_7", "Bash",

@@ -178,9 +178,13 @@ def test_the_waterfall_stays_inside_its_frame() -> None:
 
 
 def test_a_request_is_rebuilt_from_its_parts() -> None:
-    turn = Turn(requested_model="claude", params=b'{"max_tokens":5,"version":"2023-06-01"}', stream=True)
+    params = {"max_tokens": 5, "version": "2023-06-01", "tool_choice": {"kind": "tool", "name": "n", "parallel": False},
+              "thinking": {"kind": "enabled", "budget_tokens": 9, "display": ""}, "effort": "low"}  # fmt: skip
+    turn = Turn(requested_model="claude", params=msgspec.json.encode(params), stream=True)
     found = hops.received(turn, hops.Context([("user", b'[{"type":"text","text":"hi"}]')], b'"be kind"', b"[]"))
     assert msgspec.json.decode(found) == {
-        "model": "claude", "max_tokens": 5, "stream": True, "system": "be kind", "tools": [],
+        "model": "claude", "max_tokens": 5, "stream": True, "thinking": {"type": "enabled", "budget_tokens": 9},
+        "tool_choice": {"type": "tool", "name": "n", "disable_parallel_tool_use": True},
+        "output_config": {"effort": "low"}, "system": "be kind", "tools": [],
         "messages": [{"role": "user", "content": [{"type": "text", "text": "hi"}]}],
     }  # fmt: skip

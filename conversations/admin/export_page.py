@@ -1,0 +1,41 @@
+"""`.../conversation/<pk>/export/`: downloads, each written down."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponseRedirect
+from django.http.response import HttpResponse, HttpResponseBase
+from django.utils.http import content_disposition_header
+
+from conversations.admin import cells, export
+from conversations.admin.content import reads_content
+from conversations.admin.toolchain_page import index_of
+from conversations.models import Conversation, StorageLevel
+
+
+def export_page(admin: Any, request: HttpRequest, row: Conversation) -> HttpResponseBase:
+    form, readable = request.GET.get("form", "jsonl"), reads_content(request)
+    if form == "jsonl" and (row.api_key.storage != StorageLevel.FULL or not readable):
+        messages.error(request, "What was said is not stored for this key, or not for you to read.")
+        return HttpResponseRedirect(cells.url(row, "toolchain_page"))
+    admin.log_change(request, row, f"Exported as {form}")
+    match form:
+        case "jsonl":
+            body = b"".join(export.requests(row, index_of(row)))
+            return _file(HttpResponse(body, content_type="application/x-ndjson"), f"conversation-{row.pk}.jsonl")
+        case "csv":
+            mappings = row.tool_mappings.select_related("turn").only(*_columns()).order_by("pk")
+            lines = "".join(export.table(mappings, readable=readable))
+            return _file(HttpResponse(lines, content_type="text/csv; charset=utf-8"), f"tool-calls-{row.pk}.csv")
+        case _:
+            raise Http404
+
+
+def _columns() -> tuple[str, ...]:
+    own = [name for name in export.COLUMNS if name not in {"request_id", "latency_ms"}]
+    return (*own, "turn__request_id")
+
+
+def _file(response: HttpResponse, name: str) -> HttpResponse:
+    response["content-disposition"] = content_disposition_header(True, name)  # noqa: FBT003 - Django's own signature
+    return response
