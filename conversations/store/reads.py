@@ -12,7 +12,7 @@ from conversations.store.database import Database
 from translation.values import Link, Origin, Role, Usage
 
 CHUNK = 200  # values in one IN list
-SENT_CHAIN = 64  # a request as sent is kept whole at least every so many turns
+SENT_CHAIN = 256  # a request as sent is kept whole at least every so many turns
 
 
 class KeyLimits(Struct, frozen=True):
@@ -263,20 +263,20 @@ def last_sent(db: Database, conversation_id: int) -> tuple[int, int, bytes] | No
     return None
 
 
-def sent(db: Database, turn: int | None) -> bytes:
+def sent(db: Database, turn: int) -> bytes:
     """A request as it was sent: shared prefixes of its ancestors and its own tail."""
-    tails: list[tuple[int, bytes]] = []
-    for _ in range(SENT_CHAIN + 2):
-        if turn is None:
-            break
-        rows = db.query("SELECT sent_parent, sent_prefix, sent_tail FROM conversations_turn WHERE id = %s", (turn,))
-        if not rows:
-            return b""
-        turn, prefix, tail = rows[0]
-        tails.append((prefix, unpacked(bytes(tail))))
+    sql = """WITH RECURSIVE chain (parent, prefix, tail, step) AS (
+          SELECT sent_parent, sent_prefix, sent_tail, 0 FROM conversations_turn WHERE id = %s
+          UNION ALL
+          SELECT t.sent_parent, t.sent_prefix, t.sent_tail, c.step + 1 FROM conversations_turn t
+          JOIN chain c ON t.id = c.parent WHERE c.step <= %s)
+        SELECT parent, prefix, tail FROM chain ORDER BY step DESC"""
+    rows = db.query(sql, (turn, SENT_CHAIN))
+    if not rows or rows[0][0] is not None:
+        return b""  # an ancestor is gone
     body = b""
-    for prefix, tail in reversed(tails):
-        body = body[:prefix] + tail
+    for _, prefix, tail in rows:
+        body = body[:prefix] + unpacked(bytes(tail))
     return body
 
 
