@@ -37,9 +37,14 @@ class CallIds:
         return self._ids.get(tool_use_id) or self.call(ToolUse(tool_use_id, "", b"{}"))
 
     def _own(self, use: ToolUse) -> str:
-        """The upstream's own id: whatever it looks like, that upstream wrote it."""
+        """The upstream's own id: whatever it looks like, that upstream wrote it.
+
+        But one that wants an exact length does so because its template does, which its parser may not know.
+        """
         link = use.link
-        return link.upstream_id if link is not None and link.origin.upstream == self._upstream else ""
+        if link is None or link.origin.upstream != self._upstream:
+            return ""
+        return "" if self._length and not self._legal(link.upstream_id) else link.upstream_id
 
     def _legal(self, id_: str) -> bool:
         if not LEGAL.fullmatch(id_):

@@ -21,6 +21,13 @@ def test_the_upstream_gets_its_own_id_back() -> None:
     book = ids("openai")
     assert book.call(use(OURS, "openai", "call_a")) == "call_a"
     assert book.result(OURS) == "call_a"
+    long = f"call_{'x' * 100}"
+    assert ids("openai").call(use(OURS, "openai", long)) == long, "who wrote it can read it"
+
+
+def test_a_server_that_wants_nine_letters_does_not_get_back_its_own_long_id() -> None:
+    assert ids("mistral").call(use(OURS, "mistral", "abcDEF123")) == "abcDEF123"
+    assert len(ids("mistral").call(use(OURS, "mistral", f"call_{'x' * 100}"))) == 9
 
 
 def test_an_id_of_another_upstream_is_not_sent() -> None:
