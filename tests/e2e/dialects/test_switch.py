@@ -1,0 +1,53 @@
+"""A conversation that changes its provider between any two turns, also while a call waits for its result.
+
+Each request is legal for who gets it, holds nothing that another made for itself, and whoever comes back finds its own
+state where it left it: the models see to all three.
+"""
+
+import pytest
+from anthropic import Anthropic
+
+from tests.e2e.dialects.conftest import NewChain
+from tests.e2e.dialects.conversation import Conversation
+from tests.e2e.dialects.models import Models
+from tests.e2e.dialects.providers import ALL, BY_NAME, NAMES
+from tests.e2e.dialects.script import STEPS
+
+
+@pytest.mark.parametrize("other", NAMES)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_conversation_goes_back_and_forth(
+    name: str, other: str, sdk: Anthropic, models: Models, new_chain: NewChain
+) -> None:
+    conversation = Conversation(sdk, new_chain(), stream=(len(name) + len(other)) % 2 == 0)
+    for number in range(len(STEPS)):
+        conversation.turn(BY_NAME[other if number % 2 else name].route)
+    assert models.refusals == []
+
+
+@pytest.mark.parametrize("echo", ["stripped", "newest", "append", "thread"])
+@pytest.mark.parametrize("name", NAMES)
+def test_it_switches_whatever_the_client_sends_of_its_history(
+    name: str, echo: str, sdk: Anthropic, models: Models, new_chain: NewChain
+) -> None:
+    """Each provider with its neighbours in the list: the first again in the third and the last turn."""
+    place = NAMES.index(name)
+    others = [ALL[(place + step) % len(ALL)] for step in (0, 1, 0, 5, 0)]
+    conversation = Conversation(sdk, new_chain(), stream=echo != "thread", echo=echo)
+    for provider in others:
+        conversation.turn(provider.route)
+    assert models.refusals == []
+
+
+@pytest.mark.parametrize("ids", ["missing", "repeated", "odd", "long"])
+@pytest.mark.parametrize("name", NAMES)
+def test_the_names_of_calls_do_not_travel(
+    name: str, ids: str, sdk: Anthropic, models: Models, new_chain: NewChain
+) -> None:
+    if name.endswith("responses") and ids == "missing":
+        ids = "odd"
+    makers = [name, "gemini", name, "openai", name] if ids == "missing" else [name, "zai", name, "openai", name]
+    conversation = Conversation(sdk, new_chain(ids), stream=True)
+    for maker in makers:
+        conversation.turn(BY_NAME[maker].route)
+    assert models.refusals == []
