@@ -342,6 +342,8 @@ class Turn:
     async def _complete(self, finished: Finished) -> list[WireEvent]:
         """Store the answer, then end the message."""
         self._record(None)
+        # A short answer is complete in the read that begins it.
+        self.timings.first_token = self.timings.first_token or self.elapsed
         self._count(finished)
         self.notes += [Note("repair", "answer-mended", what) for what in finished.notes]
         wire = self.attempt.finish(finished, self.usage)

@@ -122,8 +122,8 @@ def waterfall(turn: Turn, calls: Sequence[ToolMapping]) -> tuple[Segment, ...]:
     total = max(turn.duration_ms, turn.first_token_ms, 0.001)
     steps = (
         ("In the bridge", 0.0, turn.state_ms, "bridge"),
-        ("Upstream until its first byte", turn.state_ms, turn.first_byte_ms, "wait"),
-        ("First byte to first token", turn.first_byte_ms, turn.first_token_ms, "token"),
+        ("To the first byte", turn.state_ms, turn.first_byte_ms, "wait"),
+        ("To the first token", turn.first_byte_ms, turn.first_token_ms, "token"),
         ("Answer", turn.first_token_ms or turn.first_byte_ms, turn.duration_ms, "stream"),
     )
     segments = [_segment(name, start, end, total, kind) for name, start, end, kind in steps if end > 0 and end >= start]
