@@ -258,6 +258,7 @@ UNFOLD = {
     "SHOW_HISTORY": False,
     "SHOW_VIEW_ON_SITE": False,
     "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": "/static/conversations/icon.svg"}],
+    "DASHBOARD_CALLBACK": "conversations.admin.overview.overview",
     "STYLES": ["/static/conversations/console.css"],
     "SCRIPTS": ["/static/conversations/console.js"],
     "SIDEBAR": {"show_search": False, "navigation": "conversations.admin.navigation.sidebar"},

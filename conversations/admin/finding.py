@@ -8,11 +8,12 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import Max, Q, QuerySet
 
-from conversations.models import ApiKey, Conversation, Message, ToolMapping, Turn
+from conversations.models import ApiKey, Conversation, Message, ToolMapping, Turn, UsageEntry
 
 MOST = 500
+LEDGER = 100_000  # entries that are looked through for a conversation that is gone
 
 
 def turns(term: str) -> Q:
@@ -34,11 +35,14 @@ def conversations(term: str) -> Q:
 
 def usage(term: str) -> Q:
     """For rows of UsageEntry, which outlive what they were used for."""
-    requests = Turn.objects.filter(pk__in=[*_turns(term), *_mapped(term, "turn_id")])
-    return _any(
-        request_id__in=[term, *requests.values_list("request_id", flat=True)],
-        conversation_id__in=[term, *_names(conversation_ids(term))],
-    )
+    if turn_ids := [*_turns(term), *_mapped(term, "turn_id")]:
+        return Q(request_id__in=list(Turn.objects.filter(pk__in=turn_ids).values_list("request_id", flat=True)))
+    if found := conversation_ids(term):
+        newest = Turn.objects.filter(conversation__in=found).order_by("-pk").values_list("request_id", flat=True)
+        return Q(request_id__in=list(newest[:MOST]))
+    # What is gone has left its ids in the ledger only, which has no index of conversations.
+    last = UsageEntry.objects.aggregate(last=Max("pk"))["last"] or 0
+    return Q(request_id=term) | Q(conversation_id=term, pk__gt=last - LEDGER)
 
 
 def _any(**lookups: list[Any]) -> Q:
@@ -50,10 +54,6 @@ def _any(**lookups: list[Any]) -> Q:
 def conversation_ids(term: str) -> list[int]:
     found = Conversation.objects.filter(external_id__icontains=term, ended_at=None).order_by("-last_activity")
     return list(found.values_list("pk", flat=True)[:MOST])
-
-
-def _names(pks: list[int]) -> list[str]:
-    return list(Conversation.objects.filter(pk__in=pks).values_list("external_id", flat=True))
 
 
 def _sessions(term: str) -> list[int]:

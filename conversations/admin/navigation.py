@@ -8,6 +8,7 @@ from django.urls import reverse
 
 def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
     return [
+        {"items": [{"title": "Overview", "icon": "monitoring", "link": reverse("admin:index")}]},
         {
             "title": "Traffic",
             "items": [

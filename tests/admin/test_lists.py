@@ -9,7 +9,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from conversations.admin.paginator import LIMIT
-from conversations.models import Conversation
+from conversations.models import Conversation, Turn
 from tests.admin import rows
 
 # The whole size is the promise: BRIDGE_TEST_ROWS=100000 pytest tests/admin/test_lists.py
@@ -95,6 +95,13 @@ def test_what_has_ended_is_not_shown(browser: Client, conversation: Conversation
     Conversation.objects.update(ended_at="2026-01-01T00:00Z", external_id="ended:1")
     assert found(browser, name, "") == []
     assert browser.get(f"/admin/conversations/{name}/{pk}/change/").status_code == 302
+
+
+@pytest.mark.django_db
+def test_the_ledger_is_found_by_a_conversation_that_is_gone(browser: Client, conversation: Conversation) -> None:
+    Turn.objects.all().delete()
+    Conversation.objects.all().delete()
+    assert len(found(browser, "usageentry", "session/one")) == 1
 
 
 @pytest.mark.django_db

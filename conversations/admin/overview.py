@@ -1,0 +1,178 @@
+"""The admin's first page: what is going on, over a chosen time. Every query is bounded by that time or by a limit."""
+
+import datetime as dt
+from collections.abc import Iterable
+from typing import Any
+
+from django.db import connection
+from django.db.models import Avg, Count, F, Q, QuerySet, Sum
+from django.db.models.functions import Substr, Trunc
+from django.http import HttpRequest
+from django.utils import timezone
+from msgspec import Struct
+
+from conversations import conf, ledger, wording
+from conversations.admin import cells
+from conversations.admin.filters import STUCK
+from conversations.models import Conversation, Process, ToolMapping, Turn, TurnStatus, UsageEntry
+from conversations.retention import DEAD_AFTER
+
+# What can be chosen: its words, its length, the unit of the plot.
+RANGES = {
+    "1h": ("Last hour", dt.timedelta(hours=1), "minute"),
+    "24h": ("Last 24 hours", dt.timedelta(hours=24), "hour"),
+    "7d": ("Last 7 days", dt.timedelta(days=7), "hour"),
+    "30d": ("Last 30 days", dt.timedelta(days=30), "day"),
+}
+UNITS = {
+    "minute": (dt.timedelta(minutes=1), 16),
+    "hour": (dt.timedelta(hours=1), 13),
+    "day": (dt.timedelta(days=1), 10),
+}
+SAMPLE = 2_000  # newest turns that quantiles are taken of
+LIMIT = 1_000  # figures are counted so far
+ROWS = 8
+HEIGHT = 120
+
+
+class Figure(Struct, frozen=True):
+    name: str
+    value: str
+    about: str = ""
+    url: str = ""
+    colour: str = ""
+
+
+class Column(Struct, frozen=True):
+    """A unit of the plot, in percent of its width and pixels of its height."""
+
+    x: float
+    width: float
+    height: int
+    errors: int
+    title: str
+
+
+def overview(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
+    """django-unfold calls it with the index page's context."""
+    chosen = request.GET.get("range", "24h")
+    chosen = chosen if chosen in RANGES else "24h"
+    words, length, unit = RANGES[chosen]
+    context |= {"title": "Overview", "chosen": chosen, "words": words, "unit": unit}
+    context["ranges"] = [(name, words) for name, (words, _, _) in RANGES.items()]
+    if not request.user.has_perm("conversations.view_usageentry"):
+        return context
+    now = timezone.now()
+    entries = UsageEntry.objects.filter(created_at__gte=now - length)
+    buckets = _buckets(entries, unit)
+    return context | {
+        "figures": (*_traffic(entries, chosen), *_latency(now - length)),
+        "live": _live(now),
+        "columns": columns(buckets, now - length, now, unit),
+        "peak": max((number for _, number, _ in buckets), default=0),
+        "by_model": ledger.totals("model", now - length)[:ROWS],
+        "by_key": ledger.totals("key", now - length)[:ROWS],
+        "tools": ledger.tool_totals(now - length)[:ROWS],
+    }
+
+
+def columns(
+    buckets: Iterable[tuple[str, int, int]], start: dt.datetime, end: dt.datetime, unit: str
+) -> tuple[Column, ...]:
+    """From (time, attempts, errors) to the plot; a unit without traffic has a place too."""
+    step, length = UNITS[unit]
+    counts = {name: (number, errors) for name, number, errors in buckets}
+    names, moment = [], start
+    while moment <= end + step:
+        names.append(moment.strftime("%Y-%m-%d %H:%M")[:length])
+        moment += step
+    names = [name for name in dict.fromkeys(names) if name <= end.strftime("%Y-%m-%d %H:%M")[:length]]
+    most = max((number for number, _ in counts.values()), default=0) or 1
+    width = 100 / len(names)
+    return tuple(
+        _column(name, *counts.get(name, (0, 0)), place * width, width, most) for place, name in enumerate(names)
+    )
+
+
+def _column(name: str, number: int, errors: int, x: float, width: float, most: int) -> Column:
+    height, failed = round(HEIGHT * number / most), round(HEIGHT * errors / most)
+    title = f"{name}: {number:,} attempts, {errors:,} errors"
+    return Column(
+        round(x, 3), round(width * 0.8, 3), max(height, 2 if number else 0), max(failed, 2 if errors else 0), title
+    )
+
+
+def quantile(values: list[float], share: float) -> float:
+    return sorted(values)[min(len(values) - 1, int(len(values) * share))] if values else 0.0
+
+
+def _traffic(entries: "QuerySet[UsageEntry]", chosen: str) -> tuple[Figure, ...]:
+    sums = entries.aggregate(
+        number=Count("id"), failed=Count("id", filter=Q(status="error")), cost=Sum("cost_micros"),
+        read=Sum("input_tokens") + Sum("cache_read") + Sum("cache_write"), cached=Sum("cache_read"),
+        written=Sum("output_tokens"), took=Avg("duration_ms"),
+    )  # fmt: skip
+    number, failed, read = sums["number"], sums["failed"], sums["read"] or 0
+    share = f"{100 * failed / number:.1f} % of attempts" if number else ""
+    cached = f"{100 * (sums['cached'] or 0) / read:.0f} % from cache" if read else ""
+    used = cells.list_url(UsageEntry, since=chosen)
+    return (
+        Figure("Attempts", wording.count(number), "calls of upstreams", used),
+        Figure("Errors", wording.count(failed), share, f"{used}&status=error", "danger" if failed else ""),
+        Figure("Tokens in", wording.count(read), cached, used),
+        Figure("Tokens out", wording.count(sums["written"] or 0), "", used),
+        Figure("Cost", wording.money(sums["cost"] or 0), "", used),
+    )
+
+
+def _latency(since: dt.datetime) -> tuple[Figure, ...]:
+    newest = Turn.objects.filter(started_at__gte=since, status=TurnStatus.COMPLETE).order_by("-started_at")
+    times = list(newest.values_list("first_token_ms", "state_ms", "duration_ms")[:SAMPLE])
+    first, added, whole = ([row[place] for row in times] for place in range(3))
+    about = f"p95 {wording.milliseconds(quantile(first, 0.95))}"
+    return (
+        Figure("First token", wording.milliseconds(quantile(first, 0.5)), about),
+        Figure(
+            "Whole turn",
+            wording.milliseconds(quantile(whole, 0.5)),
+            f"p95 {wording.milliseconds(quantile(whole, 0.95))}",
+        ),
+        Figure("Added by the bridge", wording.milliseconds(quantile(added, 0.5)), "before the upstream is called"),
+    )
+
+
+def _live(now: dt.datetime) -> tuple[Figure, ...]:
+    present = Conversation.objects.filter(ended_at=None)
+    active = present.filter(last_activity__gte=now - dt.timedelta(minutes=15))
+    running = Turn.objects.filter(status=TurnStatus.RUNNING)
+    pending = ToolMapping.objects.filter(status="pending")
+    stuck = pending.filter(created_at__lt=now - STUCK)
+    idle = present.filter(held=False, last_activity__lt=now - conf.current().inactivity)
+    alive = Process.objects.filter(seen_at__gt=now - DEAD_AFTER)
+    return (
+        Figure("Active conversations", _counted(active), "in 15 minutes", cells.list_url(Conversation, since="15m")),
+        Figure("Running turns", _counted(running), "", cells.list_url(Turn, status__exact="running")),
+        Figure("Waiting for results", _counted(pending), "tool calls",
+               cells.list_url(ToolMapping, status__exact="pending")),
+        Figure("Stuck calls", _counted(stuck), "no result for 10 minutes", cells.list_url(ToolMapping, stuck="yes"),
+               "warning" if stuck.exists() else ""),
+        Figure("Due to be purged", _counted(idle), "", cells.list_url(Conversation, o="1")),
+        Figure("Web processes", _counted(alive), "alive", cells.list_url(Process), "" if alive.exists() else "danger"),
+    )  # fmt: skip
+
+
+def _counted(rows: "QuerySet[Any]") -> str:
+    number = rows.order_by().values("pk")[: LIMIT + 1].count()
+    return f"{LIMIT:,}+" if number > LIMIT else f"{number:,}"
+
+
+def _buckets(entries: "QuerySet[UsageEntry]", unit: str) -> list[tuple[str, int, int]]:
+    length = UNITS[unit][1]
+    # SQLite keeps times as text, whose beginning is the unit; Django's own truncation is a call into Python per row.
+    sqlite = connection.vendor == "sqlite"
+    grouped = entries.annotate(unit=Substr(F("created_at"), 1, length) if sqlite else Trunc("created_at", unit))
+    rows = grouped.values("unit").annotate(number=Count("id"), failed=Count("id", filter=Q(status="error"))).order_by()
+    found = rows.values_list("unit", "number", "failed")
+    return [
+        (name if sqlite else name.strftime("%Y-%m-%d %H:%M")[:length], number, failed) for name, number, failed in found
+    ]

@@ -1,0 +1,63 @@
+"""The admin's first page."""
+
+import datetime as dt
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from conversations.admin.overview import columns, quantile
+from conversations.models import UsageEntry
+from tests.admin import rows
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("chosen", ["1h", "24h", "7d", "30d", "nonsense"])
+def test_the_overview_adds_up_and_is_cheap(browser: Client, chosen: str) -> None:
+    rows.seed(50)
+    with CaptureQueriesContext(connection) as queries:
+        page = browser.get("/admin/", {"range": chosen})
+    assert len(queries) <= 20
+    figures = {figure.name: figure for figure in page.context["figures"]}
+    assert (figures["Attempts"].value, figures["Errors"].value, figures["Tokens in"].value) == ("50", "10", "50,000")
+    assert sum(column.height > 0 for column in page.context["columns"]) >= 1
+
+
+@pytest.mark.django_db
+def test_every_figure_leads_to_the_rows_behind_it(browser: Client) -> None:
+    rows.seed(20)
+    page = browser.get("/admin/")
+    for figure in (*page.context["figures"], *page.context["live"]):
+        if figure.url:
+            assert browser.get(figure.url).status_code == 200, figure.name
+    errors = next(figure for figure in page.context["figures"] if figure.name == "Errors")
+    listed = browser.get(errors.url).context["cl"].result_list
+    assert len(listed) == UsageEntry.objects.filter(status="error").count() == 4
+
+
+@pytest.mark.django_db
+def test_an_empty_bridge_has_an_overview(browser: Client) -> None:
+    assert "Nothing was used" in browser.get("/admin/").text
+
+
+@pytest.mark.django_db
+def test_traffic_is_for_those_who_may_see_it(client: Client) -> None:
+    user = User.objects.create_user("new", is_staff=True)
+    client.force_login(user, "django.contrib.auth.backends.ModelBackend")
+    assert "not see traffic" in client.get("/admin/").text
+
+
+def test_a_plot_has_a_place_for_every_hour() -> None:
+    end = dt.datetime(2026, 1, 2, 12, 30, tzinfo=dt.UTC)
+    plot = columns([("2026-01-02 11", 4, 1), ("2026-01-02 12", 2, 0)], end - dt.timedelta(hours=24), end, "hour")
+    assert len(plot) == 25
+    assert [(column.height, column.errors) for column in plot[-2:]] == [(120, 30), (60, 0)]
+    assert plot[-1].x + plot[-1].width <= 100
+
+
+def test_quantiles_of_few_values() -> None:
+    assert quantile([], 0.5) == 0
+    assert quantile([3.0], 0.95) == 3
+    assert quantile([1.0, 2.0, 3.0, 4.0], 0.5) == 3
