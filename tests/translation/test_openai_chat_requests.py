@@ -334,8 +334,8 @@ def test_every_tool_choice_has_its_chat_form(choice: ToolChoice, expected: objec
     assert body(asking(tools=(READ,), tool_choice=choice))["tool_choice"] == expected
 
 
-def test_no_choice_is_none_sent_and_one_without_tools_is_left_out() -> None:
-    assert "tool_choice" not in body(asking(tools=(READ,)))
+def test_no_choice_is_auto_and_one_without_tools_is_left_out() -> None:
+    assert body(asking(tools=(READ,)))["tool_choice"] == "auto"
     assert "tool_choice" not in body(asking(tool_choice=ToolChoice("any")))
     assert "tools" not in body(asking(tools=(SEARCH,), tool_choice=ToolChoice("auto")))
 

@@ -42,9 +42,8 @@ def offer(request: Request, target: Target, names: ToolNames) -> Offer:
     if chosen == "none" and "none" not in target.profile.tool_choices:
         notes.append(degraded("tool-choice", "a tool choice of none is not known there; the tools were left out"))
         return Offer({}, notes=tuple(notes))
-    parameters: Json = {"tools": [_tool(tool, target, names) for tool in tools]}
-    if request.tool_choice is not None:
-        parameters["tool_choice"] = chosen
+    # R3: what the client asked for, `auto` when it did not.
+    parameters: Json = {"tools": [_tool(tool, target, names) for tool in tools], "tool_choice": chosen}
     if not choice.parallel:
         if target.profile.parallel_control:
             parameters["parallel_tool_calls"] = False
