@@ -12,7 +12,7 @@ CLAUDE_CODE := @anthropic-ai/claude-code@2.1.325
 # Byte code on disk is half of a warm start's speed.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run dev test test-translation test-histories upstreams lint format types layers venv venv-dev lock browser claude clean
+.PHONY: run dev test test-translation test-histories upstreams lint format types layers venv venv-dev lock browser claude servers clean
 
 run: $(RUN_STAMP)
 	@exec .venv/bin/python manage.py up
@@ -21,7 +21,7 @@ dev: $(DEV_STAMP)
 	.venv-dev/bin/python manage.py migrate --verbosity 0
 	BRIDGE_DEBUG=1 exec .venv-dev/bin/python manage.py runserver --nostatic $(or $(HOST),127.0.0.1):$(or $(PORT),8000)
 
-test: lint types layers browser claude test-translation
+test: lint types layers browser claude servers test-translation
 	.venv-dev/bin/pytest -n auto --ignore tests/translation $(PYTEST_ARGS)
 
 # Without Django, in seconds, and every branch.
@@ -98,6 +98,13 @@ claude:
 	@[ -x .claude-code/node_modules/.bin/claude ] || { \
 		command -v npm >/dev/null && NODE_EXTRA_CA_CERTS=$(SYSTEM_CERTIFICATES) npm install --silent --no-fund --no-audit --prefix .claude-code $(CLAUDE_CODE) >/dev/null; } || \
 		echo "no Claude Code (npm): its tests will be skipped"
+
+# The tests of deploy/ run the real nginx and PgBouncer.
+servers:
+	@PATH=$$PATH:/usr/sbin; { command -v nginx && command -v pgbouncer; } >/dev/null || { \
+		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends nginx-light pgbouncer >/dev/null; } || \
+		echo "no nginx or PgBouncer: their tests will be skipped"
 
 clean:
 	rm -rf .venv .venv-dev .uv .claude-code .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
