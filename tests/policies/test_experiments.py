@@ -90,10 +90,10 @@ def test_e1_minimal_tool_chain(start_bridge: StartBridge, upstream: ScriptedUpst
     assert session.sent(0)["messages"] == [system(profile), user(ASK)]
     assert session.sent(1)["messages"] == [system(profile), user(ASK), call(), tool()]
     if profile == "conservative":
-        assert [session.sent(n).get("tool_choice") for n in (0, 1)] == [None, "none"]
+        assert [session.sent(n).get("tool_choice") for n in (0, 1)] == ["auto", "none"]
         assert names(session.sent(0)) == names(session.sent(1)) == ["Glob", "Read"]
     else:
-        assert [session.sent(n).get("tool_choice") for n in (0, 1)] == [None, None]
+        assert [session.sent(n).get("tool_choice") for n in (0, 1)] == ["auto", "auto"]
         assert names(session.sent(0)) == names(session.sent(1)) == ["Glob", "Read", "Edit"]
 
 
@@ -137,7 +137,7 @@ def test_e4_intentional_refresh(start_bridge: StartBridge, upstream: ScriptedUps
     session.user("Please re-read README.")
     assert session.answer().stop_reason == "tool_use"
     assert session.sent()["messages"][-1] == user("Please re-read README.")
-    assert session.sent().get("tool_choice") is None
+    assert session.sent().get("tool_choice") == "auto"
 
 
 @BOTH
