@@ -33,7 +33,6 @@ CLASSES: dict[str, type[BridgeError]] = {
     "UNAVAILABLE": UpstreamOverloaded,
     "DEADLINE_EXCEEDED": UpstreamTimeout,
     "INTERNAL": UpstreamFailed,
-    "UNKNOWN": UpstreamFailed,
     "INVALID_ARGUMENT": UpstreamRefused,
     "FAILED_PRECONDITION": UpstreamRefused,
     "OUT_OF_RANGE": UpstreamRefused,

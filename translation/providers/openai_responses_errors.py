@@ -4,6 +4,7 @@ import re
 
 from translation import refusals
 from translation.errors import OPAQUE_STATE_REJECTED, BridgeError, UpstreamRefused
+from translation.providers.openai_responses_wire import ErrorBody
 from translation.refusals import Complaint
 
 BLOB = re.compile(
@@ -27,6 +28,11 @@ def in_band(complaint: Complaint) -> BridgeError:
     if complaint.code.startswith(CLIENTS):
         return UpstreamRefused(complaint.sentence)
     return refusals.in_band(complaint)
+
+
+def told(error: ErrorBody) -> BridgeError:
+    """A response that failed says why."""
+    return in_band(Complaint(error.message or "", type=error.type or "", code=str(error.code or "")))
 
 
 def _is_blob(complaint: Complaint) -> bool:

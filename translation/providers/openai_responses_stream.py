@@ -21,7 +21,7 @@ from translation.events import (
     ToolStarted,
     WholeBlock,
 )
-from translation.providers.openai_responses_errors import in_band
+from translation.providers.openai_responses_errors import in_band, told
 from translation.providers.openai_responses_search import citations, search_blocks
 from translation.providers.openai_responses_state import State, TextState, pack
 from translation.providers.openai_responses_wire import (
@@ -241,8 +241,7 @@ class ResponsesStream:
     def _conclude(self, response: Response, out: list[Event]) -> None:
         status = response.status or "completed"
         if status == "failed" or response.error is not None:
-            error = response.error
-            self._end(Failed(in_band(Complaint(error.message or "", code=error.code or "") if error else SILENT)), out)
+            self._end(Failed(told(response.error) if response.error else in_band(SILENT)), out)
         elif status == "incomplete":
             self._finish(response, (response.incomplete_details or Details()).reason or "", out)
         elif status == "completed":

@@ -42,7 +42,8 @@ class Tokens(Struct, frozen=True):
 
 class ErrorBody(Struct, frozen=True):
     message: str | None = None
-    code: str | None = None
+    code: str | int | None = None
+    type: str | None = None
 
 
 class Response(Struct, frozen=True):
