@@ -25,7 +25,7 @@ from translation.accumulator import Accumulator
 from translation.chain import link as chain_link
 from translation.client.identity import Identity
 from translation.client.stored import parse_message
-from translation.errors import BridgeError, OwnFault, RepeatedCall, StoreUnavailable, UpstreamFault
+from translation.errors import BridgeError, OwnFault, RepeatedCall, StoreUnavailable, UpstreamFault, UpstreamGaveUp
 from translation.events import Event, Failed, Finished, MessageStart, ToolDropped, ToolEnded, ToolStarted, WireEvent
 from translation.values import Link, Note, Origin, Request, Usage
 
@@ -75,6 +75,7 @@ class Turn:
         self.attempts: list[records.AttemptRecord] = []
         self.entries: list[UsageRow] = []  # of the attempts that failed
         self._healed = False
+        self._asked_again = False
         self._reminded = False
         self.attempt = self._new_attempt()
         self.head = Node(b"", 0, 0)  # the last message of the request
@@ -208,6 +209,8 @@ class Turn:
 
     def _heal(self, error: UpstreamFault) -> bool:
         """Once per turn, a request that the upstream refused for a reason that we know is changed and sent again."""
+        if isinstance(error, UpstreamGaveUp):
+            return self._ask_again(error)
         prepared = self.prepared
         if self._healed or error.transient:
             return False
@@ -221,6 +224,13 @@ class Turn:
         self.notes += [note for note in healed.sent.notes if note not in self.notes]
         self.prepared = replace(prepared, sent=healed.sent)
         return True
+
+    def _ask_again(self, error: UpstreamGaveUp) -> bool:
+        """Once per turn, the same request for an answer that the upstream had given up on."""
+        asked, self._asked_again = self._asked_again, True
+        if not asked:
+            self.notes.append(Note("repair", "asked-again", f"asked once more: {error.message[:300]}"))
+        return not asked
 
     def _remind(self) -> bool:
         """Once per turn, an answer that is a loop is asked for again with the guardrail sentence."""

@@ -5,7 +5,7 @@
                           NotFound · MethodNotAllowed · Conflict · TooLarge · RateLimited · OverBudget
       UpstreamFault       UpstreamRefused · UpstreamModelMissing · UpstreamKeyRefused
                           UpstreamRateLimited · UpstreamOverloaded · UpstreamFailed · UpstreamTimeout
-                          UpstreamProtocolError (TruncatedStream) · RepeatedCall
+                          UpstreamProtocolError (TruncatedStream) · UpstreamGaveUp · RepeatedCall
       OwnFault            StoreUnavailable · ConversationEnded · ShuttingDown
 
 The class says whose fault it is, which HTTP status and Anthropic error type the client sees, and whether the bridge may
@@ -149,6 +149,13 @@ class UpstreamProtocolError(UpstreamFault):
 
 class TruncatedStream(UpstreamProtocolError):
     """The upstream's stream ended before a finish reason."""
+
+
+class UpstreamGaveUp(UpstreamFault):
+    """The upstream ended an answer by saying that it has none (Gemini's MALFORMED_FUNCTION_CALL).
+
+    The same request often succeeds the next time, so it is sent once more, whatever the configured retries.
+    """
 
 
 class RepeatedCall(UpstreamFault):

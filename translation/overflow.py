@@ -17,8 +17,9 @@ NUMBERED = tuple(
         r"exceed context limit: (?P<a>\d+) \+ (?P<b>\d+) > (?P<m>\d+)",
         (
             r"maximum context length (?:is|of) (?P<m>\d+) tokens"
-            r".*?(?:resulted in|requested(?: about| a total of)?) (?P<n>\d+)"
+            r".*?(?:resulted in|request has|requested(?: about| a total of)?) (?P<n>\d+)"
         ),
+        r"passed (?P<a>\d+) input tokens and requested (?P<b>\d+) output tokens.*?context length is only (?P<m>\d+)",
         r"maximum prompt length is (?P<m>\d+).*?contains (?P<n>\d+) tokens",
         r"configured limit of (?P<m>\d+) tokens.*?resulted in (?P<n>\d+) tokens",
         r"prompt \((?:total )?length (?P<n>\d+)\).*?(?:context length|maximum model length of) (?P<m>\d+)",

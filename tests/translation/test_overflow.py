@@ -22,6 +22,14 @@ EXACT = "prompt is too long: 150000 tokens > 131072 maximum"
             "However, you requested 150000 tokens (1 in the messages, 2 in the completion)."
         ),
         (
+            "This model's maximum context length is 131072 tokens. "
+            "However, your request has 150000 input tokens. Please reduce the length of the input messages."
+        ),
+        (
+            "You passed 140000 input tokens and requested 10000 output tokens. However, the model's context length is "
+            "only 131072 tokens, resulting in a maximum input length of 121072 tokens."
+        ),
+        (
             "This endpoint's maximum context length is 131072 tokens. "
             "However, you requested about 150000 tokens (140000 of text input, 10000 in the output)."
         ),

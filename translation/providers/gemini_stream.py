@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw
 
 from translation.arguments import is_object, mend
-from translation.errors import BridgeError, TruncatedStream, UpstreamProtocolError
+from translation.errors import BridgeError, TruncatedStream, UpstreamGaveUp, UpstreamProtocolError
 from translation.events import (
     Event,
     Failed,
@@ -220,7 +220,7 @@ class GeminiDecoder:
         reason, explanation = self._reason()
         searched = self._searched(out)
         if reason == "stop" and not self._said and not searched:
-            raise UpstreamProtocolError("the upstream finished without any content")
+            raise UpstreamGaveUp("the upstream finished without any content")
         if self._run:
             self._pieces.append(Piece("text", length=self._run))
         self._done = True
@@ -242,13 +242,13 @@ class GeminiDecoder:
             reason = REASONS[found]
             return reason, said if reason == "refusal" else ""
         if found:
-            raise UpstreamProtocolError(f"the upstream gave up on its answer with {said}")
+            raise UpstreamGaveUp(f"the upstream gave up on its answer with {said}")
         if blocked.block_reason:
             return "refusal", f"the prompt was blocked, {blocked.block_reason}: {blocked.block_reason_message}".rstrip(
                 ": "
             )
         if self._sse is None:
-            raise UpstreamProtocolError("the upstream's answer holds no finished candidate")
+            raise UpstreamGaveUp("the upstream's answer holds no finished candidate")
         raise TruncatedStream("the upstream closed before a finishReason")
 
     def _searched(self, out: list[Event]) -> int:

@@ -46,6 +46,12 @@ def records(bridge: Bridge, django_db_blocker: DjangoDbBlocker) -> Iterator[Reco
         yield found
 
 
+@pytest.fixture
+def bridge_key(bridge: Bridge) -> str:
+    """The key of `sdk`."""
+    return bridge.api_key
+
+
 @pytest.fixture(scope="session")
 def sdk(bridge: Bridge) -> Iterator[Anthropic]:
     with Anthropic(base_url=bridge.url, api_key=bridge.api_key, max_retries=0) as client:

@@ -1,4 +1,4 @@
-"""What goes wrong at an upstream, in each dialect, through the real bridge: the right status, the right type, one end."""
+"""What goes wrong at an upstream, in each dialect, through the real bridge: right status, right type, one end."""
 
 from typing import Any
 

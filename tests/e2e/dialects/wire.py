@@ -80,9 +80,7 @@ def _minimax() -> Wire:
     thought = _choice({"content": "Hm.\n</think>\n\n"})
     invoke = '<minimax:tool_call>\n<invoke name="Read">\n<parameter name="path">a'
     chat = _chat("minimax")
-    return chat._replace(
-        text=(thought, _choice({"content": "Hel"})), call=(thought, _choice({"content": invoke}))
-    )
+    return chat._replace(text=(thought, _choice({"content": "Hel"})), call=(thought, _choice({"content": invoke})))
 
 
 def _item(kind: str, **more: Any) -> bytes:
@@ -90,7 +88,7 @@ def _item(kind: str, **more: Any) -> bytes:
     return named({"type": f"response.output_item.{kind}", "output_index": 0, "item": {**item, **more}})
 
 
-RESPONSE = {"id": "resp_1", "object": "response", "model": "m", "output": [], "error": None}
+RESPONSE: Json = {"id": "resp_1", "object": "response", "model": "m", "output": [], "error": None}
 RESPONSES = Wire(
     "/openai/v1/responses",
     (named({"type": "response.output_text.delta", "item_id": "m", "output_index": 0, "delta": "Hel"}),),
@@ -127,7 +125,14 @@ GEMINI = Wire(
     _google_error,
 )
 
-MESSAGE = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": [], "stop_reason": None}
+MESSAGE: Json = {
+    "id": "msg_1",
+    "type": "message",
+    "role": "assistant",
+    "model": "m",
+    "content": [],
+    "stop_reason": None,
+}
 START = named({"type": "message_start", "message": {**MESSAGE, "usage": {"input_tokens": 1, "output_tokens": 1}}})
 
 
