@@ -17,6 +17,7 @@ from translation.values import Note
 Buffer = bytes | memoryview
 
 BROUGHT = 30  # parts that a turn brought, beyond that a number
+SAID = 50  # parts of an answer or of a result
 
 
 class CallView(Struct, frozen=True):
@@ -30,6 +31,7 @@ class CallView(Struct, frozen=True):
     size: int  # of the arguments
     arguments: Shown | None
     result: tuple[Part, ...]
+    result_left_out: int  # parts
     result_size: int
     is_error: bool
     latency_ms: float  # -1 while there is no result
@@ -62,7 +64,7 @@ class TurnView(Struct, frozen=True):
     error: str
     notes: tuple[Note, ...]
     brought: tuple[Part, ...]
-    left_out: int  # parts that it brought and the page does not show
+    left_out: int  # parts that the page does not show
     said: tuple[Part, ...]
     calls: tuple[CallView, ...]
     follows: int  # number of the turn whose answer it goes on from, 0 for none
@@ -190,8 +192,8 @@ def _turn(
         error=_error(turn, readable=readable),
         notes=notes(bytes(turn.notes)),
         brought=tuple(brought[-BROUGHT:]),
-        left_out=max(0, len(brought) - BROUGHT),
-        said=tuple(said),
+        left_out=max(0, len(brought) - BROUGHT) + max(0, len(said) - SAID),
+        said=tuple(said[:SAID]),
         calls=calls,
         follows=index.numbers.get(follows, 0),
         branch=bool(follows and others),
@@ -217,7 +219,8 @@ def _call(row: ToolMapping, result: tuple[Part, ...], repeats: int, index: Index
         colour=TOOL_COLOURS.get(row.status, ""),
         size=len(arguments),
         arguments=shown(pretty(arguments)) if readable and arguments else None,
-        result=result,
+        result=result[:SAID],
+        result_left_out=max(0, len(result) - SAID),
         result_size=row.result_size,
         is_error=row.is_error,
         latency_ms=latency,

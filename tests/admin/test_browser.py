@@ -19,6 +19,44 @@ HOSTILE = (
     "javascript:window.pwned=1 {{ constructor }} x-data='window.pwned=1' <a href='javascript:window.pwned=1'>x</a>",
     "A" * 3_000_000,
 )
+WRAPPINGS = (
+    "{}",
+    "'>{}",
+    '">{}',
+    "</pre>{}",
+    "</summary></details>{}",
+    "<!--{}-->",
+    "]]>{}",
+    "\x00{}",
+    "<svg>{}</svg>",
+    "{}{}",
+)
+PAYLOADS = tuple(
+    wrapping.replace("{}", payload)
+    for wrapping in WRAPPINGS
+    for payload in (
+        "<script>window.pwned=1</script>",
+        "<script src=data:text/javascript,window.pwned=1></script>",
+        "<img src=x onerror=window.pwned=1>",
+        "<img/src=x/onerror=window.pwned=1//",
+        "<svg/onload=window.pwned=1>",
+        "<body onload=window.pwned=1>",
+        "<iframe srcdoc='<script>parent.pwned=1</script>'></iframe>",
+        "<iframe src='javascript:parent.pwned=1'></iframe>",
+        "<details open ontoggle=window.pwned=1>",
+        "<input autofocus onfocus=window.pwned=1>",
+        "<video><source onerror=window.pwned=1></video>",
+        "<math><mtext><style><img src=x onerror=window.pwned=1>",
+        "<div x-data='{}' x-init='window.pwned=1'></div>",
+        "<div x-html=\"'<img src=x onerror=window.pwned=1>'\"></div>",
+        "<div hx-get='/admin/' hx-trigger='load' hx-on::load='window.pwned=1'></div>",
+        "<form action='javascript:window.pwned=1'><button autofocus>x</button></form>",
+        "<meta http-equiv=refresh content='0;url=javascript:window.pwned=1'>",
+        "<base href='//evil.example/'>",
+        "<link rel=stylesheet href='data:text/css,*{display:none}'>",
+        "{{constructor.constructor('window.pwned=1')()}}",
+    )
+)
 LISTS = ("conversation", "turn", "toolmapping", "usageentry", "apikey", "process")
 
 
@@ -30,6 +68,8 @@ def bridge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bridge]:
                 DJANGO_SUPERUSER_PASSWORD=browsing.PASSWORD, DJANGO_SUPERUSER_EMAIL="o@example.org")  # fmt: skip
     converse(made, "healthy", ("a file", "a listing"), rounds=3)
     converse(made, "hostile", HOSTILE, rounds=4)
+    blocks = [[{"type": "text", "text": text} for text in PAYLOADS[start : start + 50]] for start in range(0, 200, 50)]
+    converse(made, "payloads", tuple(blocks), rounds=4)
     yield made
     made.stop()
 
@@ -40,8 +80,8 @@ def chromium() -> Iterator[Browser]:
         yield started
 
 
-def converse(bridge: Bridge, name: str, results: tuple[str, ...], rounds: int) -> None:
-    messages: list[dict[str, Any]] = [{"role": "user", "content": f"Look at the project, {results[0][:40]}"}]
+def converse(bridge: Bridge, name: str, results: tuple[Any, ...], rounds: int) -> None:
+    messages: list[dict[str, Any]] = [{"role": "user", "content": f"Look at the project, {results[0]!s:.40}"}]
     number = 0
     for _ in range(rounds):
         body = {"model": "claude-sonnet-5", "max_tokens": 100, "messages": messages, "tools": TOOLS}
@@ -119,6 +159,20 @@ def test_no_page_runs_breaks_or_overflows(
             for fold in came.page.locator("details").all()[:20]:
                 fold.evaluate("fold => fold.open = true")
             assert came.page.evaluate("window.pwned") is None, path
+        assert came.complaints == []
+
+
+def test_two_hundred_payloads_do_nothing(chromium: Browser, bridge: Bridge) -> None:
+    assert len(set(PAYLOADS)) == 200
+    with browsing.visitor(chromium, bridge) as came:
+        for path in paths(came, "payloads"):
+            came.go(path)
+            came.page.evaluate("document.querySelectorAll('details').forEach(fold => { fold.open = true })")
+            came.page.wait_for_timeout(300)
+            assert came.page.evaluate("window.pwned") is None, path
+            assert came.page.url.startswith(f"{bridge.url}/admin/")
+        came.go(paths(came, "payloads")[0])
+        assert came.page.locator(".tb-call .tb-part").count() >= 200
         assert came.complaints == []
 
 
