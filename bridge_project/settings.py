@@ -192,6 +192,10 @@ BRIDGE_ADMIN_USER = environment.text("BRIDGE_ADMIN_USER", "admin")
 BRIDGE_ADMIN_PASSWORD = environment.optional("BRIDGE_ADMIN_PASSWORD")
 BRIDGE_POLICY = environment.choice("BRIDGE_POLICY", ("agentic", "conservative"), "agentic")
 BRIDGE_INACTIVITY_HOURS = environment.number("BRIDGE_INACTIVITY_HOURS", 24.0)
+# 0: text is kept as long as its conversation.
+BRIDGE_CONTENT_HOURS = environment.number("BRIDGE_CONTENT_HOURS", 0.0)
+# A monthly budget needs a month of it.
+BRIDGE_LEDGER_DAYS = environment.integer("BRIDGE_LEDGER_DAYS", 400, least=32)
 BRIDGE_UPSTREAM_RETRIES = environment.integer("BRIDGE_UPSTREAM_RETRIES", 2, most=10)
 BRIDGE_UPSTREAM_IDLE_SECONDS = environment.number("BRIDGE_UPSTREAM_IDLE_SECONDS", 300.0)
 BRIDGE_PING_SECONDS = environment.number("BRIDGE_PING_SECONDS", 10.0)

@@ -4,6 +4,7 @@ from django.contrib import admin
 from django.urls import path
 
 from bridge_project import health
+from conversations.api import metrics
 from conversations.api.urls import api
 
 handler404 = "conversations.api.urls.not_found"
@@ -12,6 +13,7 @@ handler500 = "conversations.api.urls.failed"
 urlpatterns = [
     path("livez", health.livez),
     path("readyz", health.readyz),
+    path("metrics", metrics.view),
     path("admin/", admin.site.urls),
     path("", api.urls),
 ]

@@ -12,6 +12,7 @@ from conversations.catalog import Catalog
 from conversations.estimates import Estimates
 from conversations.ledger import Prices
 from conversations.limits import Admission, Limits
+from conversations.meter import Meter
 from conversations.preparing import Prepared, prepare
 from conversations.repeats import Repeat, claims, refused
 from conversations.routing import Router
@@ -36,13 +37,14 @@ class Settings(Struct, frozen=True):
 class Bridge:
     """What all turns of a process share."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - all that turns share comes together here
         self,
         store: Store,
         state: State,
         upstreams: Upstreams,
         router: Router,
         limits: Limits,
+        meter: Meter,
         rows: ids.RowIds,
         settings: Settings,
     ) -> None:
@@ -52,6 +54,7 @@ class Bridge:
         self.router = router
         self.limits = limits
         self.prices = Prices()
+        self.meter = meter
         self.rows = rows
         self.settings = settings
         self.estimates = Estimates()
@@ -105,6 +108,7 @@ class Bridge:
 
     def enter(self, turn: Turn) -> None:
         self.running.setdefault(turn.conversation.row.id, set()).add(turn)
+        self.meter.touched = True
 
     def leave(self, turn: Turn) -> None:
         turns = self.running.get(turn.conversation.row.id)

@@ -42,6 +42,8 @@ class Conf:
     model_map: ModelMap
     policy: Policy
     inactivity: timedelta
+    content: timedelta | None  # None: as long as its conversation
+    ledger: timedelta
     upstream_retries: int
     upstream_idle_seconds: float
     ping_seconds: float
@@ -69,6 +71,8 @@ def current() -> Conf:
         model_map=ModelMap(**settings.BRIDGE_MODEL_MAP),
         policy=cast("Policy", settings.BRIDGE_POLICY),
         inactivity=timedelta(hours=settings.BRIDGE_INACTIVITY_HOURS),
+        content=timedelta(hours=settings.BRIDGE_CONTENT_HOURS) if settings.BRIDGE_CONTENT_HOURS else None,
+        ledger=timedelta(days=settings.BRIDGE_LEDGER_DAYS),
         upstream_retries=settings.BRIDGE_UPSTREAM_RETRIES,
         upstream_idle_seconds=settings.BRIDGE_UPSTREAM_IDLE_SECONDS,
         ping_seconds=settings.BRIDGE_PING_SECONDS,

@@ -88,6 +88,10 @@ async def _completed(
     if request.thread is not None:
         _same_fingerprint(request, base)
     stored = await state.path(conversation, base.answer_hash)
+    if stored and not _is_content(stored[0].content):
+        raise ThreadRefused(
+            "thread: the text of this conversation is no longer kept", code="thread_unsupported_request"
+        )
     history = tuple(parse_message(item.role, item.content) for item in stored)
     changed = replace(request, messages=history + request.messages)
     if not request.raw_system and base.system_digest:

@@ -10,18 +10,21 @@ import logging
 import os
 import socket
 import time
+from contextlib import suppress
 from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.db import DatabaseError
 from django.utils import timezone
 
-from conversations import conf, ids, keys
+from conversations import conf, figures, ids, keys
 from conversations.bridge import Bridge, Settings
 from conversations.callers import Callers
 from conversations.demo import DemoServer
+from conversations.figures import Figures
 from conversations.ledger import Prices
 from conversations.limits import Limits
+from conversations.meter import Meter
 from conversations.models import Process
 from conversations.prices import Price
 from conversations.routing import Router
@@ -38,6 +41,7 @@ HEARTBEAT_SECONDS = 5.0
 CHANGES_SECONDS = 0.4
 CHANGES_WINDOW = 15.0  # rows may become visible later than their time says
 TICK_SECONDS = 1.0
+REPORT_SECONDS = 0.5
 LEASE_SECONDS = 10.0
 
 
@@ -49,6 +53,7 @@ class WebProcess:
         self.store = Store(self.conf.storage)
         self.demo = DemoServer()
         self.callers = Callers(self.store)
+        self.meter = Meter()
         self.limits = Limits(self.store, self.conf.redis_url)
         self.bridge: Bridge | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
@@ -82,6 +87,7 @@ class WebProcess:
             self._job(self._register_later())
         self._job(self._every(TICK_SECONDS, self._tick))
         self._job(self._every(HEARTBEAT_SECONDS, self._heartbeat))
+        self._job(self._every(REPORT_SECONDS, self._report))
         self._job(self._every(CHANGES_SECONDS, self._changes))
         self._job(self._every(LEASE_SECONDS, self.limits.renew))
 
@@ -96,6 +102,8 @@ class WebProcess:
         for job in self._jobs:
             job.cancel()
         await asyncio.gather(*self._jobs, return_exceptions=True)
+        with suppress(StoreUnavailable):
+            await self._heartbeat()
         await self.limits.close()
         await self.store.stop()
         await self.demo.stop()
@@ -128,7 +136,9 @@ class WebProcess:
         )
         upstreams = Upstreams(self.conf.upstream_idle_seconds)
         router = Router(self.conf, self.demo.url)
-        self.bridge = Bridge(self.store, State(self.store, rows), upstreams, router, self.limits, rows, settings)
+        self.bridge = Bridge(
+            self.store, State(self.store, rows), upstreams, router, self.limits, self.meter, rows, settings
+        )
         await self._load_prices()
 
     async def _load_prices(self) -> None:
@@ -175,7 +185,18 @@ class WebProcess:
 
     async def _heartbeat(self) -> None:
         if self.bridge is not None:
-            await self.store.write(Heartbeat(self.bridge.settings.process))
+            self.meter.touched = False
+            await self.store.write(Heartbeat(self.bridge.settings.process, figures.dump(self.figures())))
+
+    async def _report(self) -> None:
+        """What a request has counted is to be seen before the next heartbeat."""
+        if self.meter.touched:
+            await self._heartbeat()
+
+    def figures(self) -> Figures:
+        bridge = self.bridge
+        running = sum(map(len, tuple(bridge.running.values()))) if bridge else 0
+        return self.meter.figures(self.store, bridge.state if bridge else None, self.limits, running)
 
     async def _changes(self) -> None:
         # After an outage the window reaches back to before it.

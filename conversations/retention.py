@@ -8,13 +8,15 @@ between, the next purge goes on.
 import datetime as dt
 import logging
 import time
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 from django.db import connection, models, transaction
 from django.db.models.functions import Cast, Concat, Now
 from django.utils import timezone
 from msgspec import Struct
 
-from conversations import conf
+from conversations import contents, expiry, tallies
 from conversations.models import Blob, Change, Claim, Conversation, Message, Process, ToolMapping, Turn, TurnStatus
 from translation.errors import Conflict
 
@@ -22,7 +24,7 @@ log = logging.getLogger(__name__)
 
 SLICE = 500  # rows in one transaction: under 50 ms
 BATCH = 100  # conversations taken out of sight at once
-DEAD_AFTER = dt.timedelta(seconds=30)
+DEAD_AFTER = expiry.DEAD_AFTER
 REQUEST_CLAIMS = dt.timedelta(minutes=10)
 CHANGES = dt.timedelta(hours=1)
 DEAD_PROCESSES = dt.timedelta(days=1)
@@ -55,21 +57,61 @@ def announce_forgotten(conversation: Conversation) -> None:
     Change.objects.create(kind="forgotten", ref=str(conversation.pk), created_at=timezone.now())
 
 
-def purge(budget: float = 240.0) -> int:
-    """The conversations that were idle for too long, and what earlier runs left. How many were deleted."""
-    started, count = time.monotonic(), 0
-    while time.monotonic() - started < budget:
-        ended = _ended() or (_hide_inactive() and _ended())
-        if not ended:
-            break
-        for pk in ended:
-            count += _delete_rows(pk)
-    return count
+class Backlog(Struct, frozen=True):
+    """What the next purge will delete."""
+
+    conversations: int
+    contents: int  # conversations whose text goes
+    entries: int  # of the ledger
 
 
-def backlog() -> int:
-    """Conversations that the next purge will delete."""
-    return Conversation.objects.filter(ended_at__isnull=False).count() + _inactive().count()
+def backlog() -> Backlog:
+    ended = Conversation.objects.filter(ended_at__isnull=False).count()
+    entries = sum(expiry.old_entries(model).count() for model in expiry.LEDGER)
+    return Backlog(ended + expiry.inactive().count(), expiry.with_old_content().count(), entries)
+
+
+@dataclass(slots=True)
+class Purge:
+    """One run, within its time: whatever is left, the next one goes on with."""
+
+    budget: float
+    conversations: int = 0
+    contents: int = 0
+    rows: int = 0
+    started: float = field(default_factory=time.monotonic)
+
+    @property
+    def elapsed(self) -> float:
+        return time.monotonic() - self.started
+
+    def run(self) -> Self:
+        while self.elapsed < self.budget and (ended := _ended() or (_hide_inactive() and _ended())):
+            for pk in ended:
+                self.rows += _delete_rows(pk)
+                self.conversations += 1
+        while self.elapsed < self.budget and (stale := list(expiry.with_old_content()[:BATCH])):
+            for conversation in stale:
+                contents.purge(conversation)
+                self.contents += 1
+        for model in expiry.LEDGER:
+            while self.elapsed < self.budget and (deleted := _delete_slice(expiry.old_entries(model))):
+                self.rows += deleted
+        return self
+
+
+def purge(budget: float = 240.0) -> Purge:
+    """What was kept long enough, and what earlier runs left."""
+    done = Purge(budget).run()
+    tallies.count(
+        toolbridge_purge_runs_total=1,
+        toolbridge_purge_seconds_total=done.elapsed,
+        toolbridge_purged_conversations_total=done.conversations,
+        toolbridge_purged_contents_total=done.contents,
+        toolbridge_purged_rows_total=done.rows,
+    )
+    tallies.put("toolbridge_purge_last_run_timestamp_seconds", time.time())
+    return done
 
 
 def reconcile() -> int:
@@ -77,7 +119,7 @@ def reconcile() -> int:
     closed = 0
     while turns := list(
         Turn.objects.filter(status=TurnStatus.RUNNING)
-        .exclude(process__in=_living())
+        .exclude(process__in=expiry.living())
         .values_list("pk", flat=True)[:SLICE]
     ):
         with transaction.atomic():
@@ -88,18 +130,10 @@ def reconcile() -> int:
             Claim.objects.filter(turn__in=turns).delete()
     Claim.objects.filter(kind="request", created_at__lt=Now() - REQUEST_CLAIMS).delete()
     Change.objects.filter(created_at__lt=Now() - CHANGES).delete()
-    Process.objects.filter(seen_at__lt=Now() - DEAD_PROCESSES).delete()
+    for process in Process.objects.filter(seen_at__lt=Now() - DEAD_PROCESSES):
+        tallies.archive(process)
+    tallies.count(toolbridge_reconciled_turns_total=closed)
     return closed
-
-
-def _living() -> "models.QuerySet[Process, int]":
-    return Process.objects.filter(seen_at__gt=Now() - DEAD_AFTER).values_list("pk", flat=True)
-
-
-def _inactive() -> "models.QuerySet[Conversation]":
-    running = Turn.objects.filter(conversation=models.OuterRef("pk"), status=TurnStatus.RUNNING, process__in=_living())
-    idle = Conversation.objects.filter(ended_at=None, held=False, last_activity__lt=Now() - conf.current().inactivity)
-    return idle.filter(~models.Exists(running))
 
 
 def _hide(conversations: "models.QuerySet[Conversation]") -> int:
@@ -111,12 +145,12 @@ def _hide(conversations: "models.QuerySet[Conversation]") -> int:
 def _hide_inactive() -> int:
     with transaction.atomic():
         # Two purges at once must not wait for each other; SQLite has one writer anyway.
-        chosen = _inactive().order_by("last_activity")
+        chosen = expiry.inactive().order_by("last_activity")
         if connection.features.has_select_for_update_skip_locked:
             chosen = chosen.select_for_update(skip_locked=True, of=("self",))
         chosen_pks = list(chosen.values_list("pk", flat=True)[:BATCH])
         # The conditions once more: what became active since it was chosen stays.
-        return _hide(_inactive().filter(pk__in=chosen_pks))
+        return _hide(expiry.inactive().filter(pk__in=chosen_pks))
 
 
 def _ended() -> list[int]:
@@ -124,13 +158,20 @@ def _ended() -> list[int]:
 
 
 def _delete_rows(pk: int) -> int:
-    """Slice by slice, the conversation itself last; 1 if this call deleted it."""
+    """Slice by slice, the conversation itself last; how many rows that were."""
+    count = 0
     for model in OWNED:
         while True:
-            with transaction.atomic():
-                rows = list(model._default_manager.filter(conversation=pk).values_list("pk", flat=True)[:SLICE])
-                manager = model._default_manager.filter(pk__in=rows)
-                manager._raw_delete(manager.db)  # the cascade is ours, in this order
-            if len(rows) < SLICE:
+            deleted = _delete_slice(model._default_manager.filter(conversation=pk))
+            count += deleted
+            if deleted < SLICE:
                 break
-    return Conversation.objects.filter(pk=pk)._raw_delete("default")
+    return count + Conversation.objects.filter(pk=pk)._raw_delete("default")
+
+
+def _delete_slice(rows: "models.QuerySet[Any]") -> int:
+    with transaction.atomic():
+        chosen = list(rows.values_list("pk", flat=True)[:SLICE])
+        found = rows.model._default_manager.filter(pk__in=chosen)
+        found._raw_delete(found.db)  # the cascade is ours, in this order
+    return len(chosen)

@@ -108,6 +108,8 @@ class State:
         self._hashes: Recent[tuple[int, bytes], Found] = Recent(POINTERS)
         self._sent: OrderedDict[int, Sent] = OrderedDict()
         self._sent_size = 0
+        self.hits = 0  # requests that the cache could answer
+        self.misses = 0
 
     # ------------------------------------------------------------ which conversation is this
 
@@ -195,7 +197,10 @@ class State:
         hashes = tuple(hash_ for hash_ in wanted.hashes if hash_ not in conversation.nodes)
         if conversation.stored and (missing or hashes):
             job = partial(reads.known, conversation_id=conversation.row.id, tool_use_ids=missing, hashes=hashes)
+            self.misses += 1
             conversation.learn(await self._store.read(job, Known({}, {}, {}, None)))
+        else:
+            self.hits += 1
         return conversation.snapshot
 
     async def path(self, conversation: Conversation, head: bytes) -> list[Stored]:

@@ -7,7 +7,7 @@ from conversations import retention
 
 @shared_task(name="conversations.tasks.purge_inactive")
 def purge_inactive() -> int:
-    return retention.purge()
+    return retention.purge().conversations
 
 
 @shared_task(name="conversations.tasks.reconcile_turns")

@@ -10,7 +10,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from conversations import ids, records
@@ -48,6 +48,7 @@ class Ask(Struct, frozen=True):
     identity: Identity
     request_id: str
     headers: dict[str, str]
+    received: float = field(default_factory=time.perf_counter)
 
 
 class Turn:
@@ -67,7 +68,7 @@ class Turn:
         self.recorded = prepared.sent  # the request that the store has as this turn's
         self.id = bridge.rows.mint()
         self.message_id = ids.message_id()
-        self.started = time.perf_counter()
+        self.started = ask.received
         self.done = False
         self.notes: list[Note] = list(prepared.notes)
         self.usage = Usage()
@@ -351,6 +352,8 @@ class Turn:
 
     async def _complete(self, finished: Finished) -> list[WireEvent]:
         """Store the answer, then end the message."""
+        # An answer that came in one read is stored before anything of it is shown.
+        self.timings.first_token = self.timings.first_token or self.elapsed
         self._record(None)
         # A short answer is complete in the read that begins it.
         self.timings.first_token = self.timings.first_token or self.elapsed
@@ -411,6 +414,7 @@ class Turn:
         finally:
             if self.admission is not None:
                 await self.admission.settle(*records.used(row))
+        self.bridge.meter.turn(row, self.timings.state, self.notes)
 
     def _finish_in_background(self, status: str, error: BridgeError | None) -> None:
         if self._closed:

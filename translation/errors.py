@@ -1,7 +1,7 @@
 """Every failure that a client can be told about.
 
     BridgeError
-      ClientFault         InvalidRequest (PromptTooLong, ThreadRefused) · ThreadNotFound · Unauthenticated · Forbidden
+      ClientFault         InvalidRequest (PromptTooLong, ThreadRefused, UnknownToolResult) · ThreadNotFound · Unauthenticated · Forbidden
                           NotFound · MethodNotAllowed · Conflict · TooLarge · RateLimited · OverBudget
       UpstreamFault       UpstreamRefused · UpstreamModelMissing · UpstreamKeyRefused
                           UpstreamRateLimited · UpstreamOverloaded · UpstreamFailed · UpstreamTimeout
@@ -41,6 +41,10 @@ class InvalidRequest(ClientFault):
 
 class PromptTooLong(InvalidRequest):
     """Clients compact on exactly this wording: `prompt is too long: N tokens > M maximum`."""
+
+
+class UnknownToolResult(InvalidRequest):
+    """A result whose call is known neither to the request nor to the store."""
 
 
 class ThreadRefused(InvalidRequest):

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from translation.errors import InvalidRequest
+from translation.errors import UnknownToolResult
 from translation.values import Link, Message, Note, Origin, Request, ToolResult, ToolUse
 
 
@@ -85,7 +85,7 @@ def unknown_results(request: Request, snapshot: Snapshot) -> None:
         for position, block in enumerate(request.messages[index].blocks):
             if type(block) is not ToolResult or block.tool_use_id in known or block.tool_use_id in snapshot.links:
                 continue
-            raise InvalidRequest(
+            raise UnknownToolResult(
                 f"messages.{index}.content.{position}: unexpected `tool_use_id` found in `tool_result` blocks: "
                 f"{block.tool_use_id}. Each `tool_result` block must have a corresponding `tool_use` block "
                 "in the previous message."

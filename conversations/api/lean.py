@@ -11,6 +11,7 @@ from typing import Any
 
 from conversations import ids
 from conversations.api.exchange import LeanRequest, LeanResponse
+from conversations.process import current
 from translation.client.render import error_body, error_headers
 from translation.errors import BridgeError, InvalidRequest, OwnFault, TooLarge
 
@@ -77,6 +78,7 @@ async def _answer(operation: Operation, request: LeanRequest, send: Send) -> Non
     try:
         response = await operation(request)
     except BridgeError as error:
+        current().meter.error(error)
         response = error_response(error, request.request_id)
     except Exception:  # the last resort: a fault of ours must look like one
         log.exception("request %s failed", request.request_id)

@@ -4,9 +4,11 @@ import asyncio
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from conversations.figures import Histogram
 from conversations.store.database import ERRORS, TRANSIENT, Database
 from translation.errors import StoreUnavailable
 
@@ -27,6 +29,7 @@ class Reader:
         self.reads = 0
         self.retries = 0
         self.failures = 0
+        self.timings = Histogram()
 
     def start(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -61,6 +64,7 @@ class Reader:
 
     def _answer(self, db: Database, job: Callable[[Database], Any], future: "asyncio.Future[Any]") -> None:
         assert self._loop is not None
+        started = time.monotonic()
         try:
             result = self._attempt(db, job)
         except ERRORS as error:
@@ -69,6 +73,7 @@ class Reader:
             db.close()
             self._loop.call_soon_threadsafe(_fail, future, StoreUnavailable())
         else:
+            self.timings.observe(time.monotonic() - started)
             self._loop.call_soon_threadsafe(_settle, future, result)
 
     def _attempt(self, db: Database, job: Callable[[Database], Any]) -> Any:

@@ -12,6 +12,7 @@ import threading
 import time
 from typing import Protocol
 
+from conversations.figures import Histogram
 from conversations.store.database import ERRORS, TRANSIENT, Database
 from translation.errors import BridgeError, StoreUnavailable
 
@@ -49,9 +50,11 @@ class Writer:
         self._scheduled = False
         self._stalled = False
         self._closed = False
+        self.writes = 0
         self.commits = 0
         self.retries = 0
         self.failures = 0
+        self.timings = Histogram()  # of transactions, counted for each write in them
 
     def start(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -65,6 +68,7 @@ class Writer:
         if self._stalled or self._closed or len(self._waiting) >= QUEUE_LIMIT:
             future.set_exception(StoreUnavailable())
             return future
+        self.writes += 1
         self._waiting.append(_Entry(write, future))
         if not self._flying and not self._scheduled:
             # Everything that this turn of the loop submits goes into one transaction.
@@ -153,6 +157,7 @@ class Writer:
                 return
             else:
                 self.commits += 1
+                self.timings.observe(time.monotonic() - started, len(batch))
                 return
 
     def _transaction(self, db: Database, batch: list[_Entry]) -> None:

@@ -347,7 +347,11 @@ class CloseTurn(Struct, frozen=True, kw_only=True):
 
 
 class Heartbeat(Struct, frozen=True):
+    """The process lives, and this is what it has counted."""
+
     process: int
+    figures: bytes
 
     def apply(self, db: Database) -> None:
-        db.execute("UPDATE conversations_process SET seen_at = NOW() WHERE id = %s", (self.process,))
+        sql = "UPDATE conversations_process SET seen_at = NOW(), figures = %s WHERE id = %s"
+        db.execute(sql, (self.figures, self.process))

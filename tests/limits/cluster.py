@@ -107,6 +107,6 @@ class Cluster:
         finally:
             connection.close()
 
-    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+    def rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         with psycopg.connect(self.database) as connection:
-            return connection.execute(sql.encode()).fetchall()
+            return connection.execute(sql.encode(), values).fetchall()

@@ -1,12 +1,19 @@
 """`manage.py purge_inactive`: what beat does every five minutes, now."""
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandParser
 
 from conversations import retention
 
 
 class Command(BaseCommand):
-    help = "Delete the conversations that were idle for BRIDGE_INACTIVITY_HOURS."
+    help = "Delete what was kept long enough: idle conversations, text, usage entries."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--seconds", default=240.0, type=float, help="stop after so long; the next run goes on")
 
     def handle(self, *args: object, **options: object) -> None:
-        self.stdout.write(f"{retention.purge()} conversations deleted")
+        done, left = retention.purge(float(str(options["seconds"]))), retention.backlog()
+        self.stdout.write(
+            f"{done.conversations} conversations deleted, {done.contents} emptied of text, {done.rows} rows in all; "
+            f"left for next time: {left.conversations} conversations, {left.contents} texts, {left.entries} entries"
+        )
