@@ -1,8 +1,8 @@
 """Every failure that a client can be told about.
 
     BridgeError
-      ClientFault         InvalidRequest (PromptTooLong, ThreadRefused, UnknownToolResult) · ThreadNotFound · Unauthenticated · Forbidden
-                          NotFound · MethodNotAllowed · Conflict · TooLarge · RateLimited · OverBudget
+      ClientFault         InvalidRequest (PromptTooLong, ThreadRefused, UnknownToolResult) · ThreadNotFound
+                          Unauthenticated · Forbidden · NotFound · MethodNotAllowed · Conflict · TooLarge · RateLimited · OverBudget
       UpstreamFault       UpstreamRefused · UpstreamModelMissing · UpstreamKeyRefused
                           UpstreamRateLimited · UpstreamOverloaded · UpstreamFailed · UpstreamTimeout
                           UpstreamProtocolError (TruncatedStream) · UpstreamGaveUp · RepeatedCall

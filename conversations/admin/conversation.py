@@ -118,18 +118,23 @@ class ConversationAdmin(RecordAdmin):
     @action(description="Purge now", icon="mop", url_path="purge", permissions=["act"])
     def purge_page(self, request: HttpRequest) -> HttpResponse:
         text = "Conversations that were inactive for longer than is configured are deleted, held ones stay."
-        facts = (("Due now", wording.count(retention.backlog())),)
+        due = retention.backlog()
+        facts = (
+            ("Conversations due", wording.count(due.conversations)),
+            ("Texts due", wording.count(due.contents)),
+            ("Usage entries due", wording.count(due.entries)),
+        )
         back = reverse("admin:conversations_conversation_changelist")
         question = Question("Purge inactive conversations now?", text, "Purge", facts, danger=True, back=back)
 
         def purge() -> str:
-            deleted = retention.purge(budget=PURGE_SECONDS)
+            deleted = retention.purge(budget=PURGE_SECONDS).conversations
             LogEntry.objects.create(
                 user_id=request.user.pk or 0, content_type=ContentType.objects.get_for_model(Conversation),
                 object_repr="",
                 action_flag=CHANGE, change_message=f"Purged {deleted} conversations",
             )  # fmt: skip
-            return f"{deleted} conversations were purged, {retention.backlog()} are left."
+            return f"{deleted} conversations were purged, {retention.backlog().conversations} are left."
 
         return confirmed(self, request, question, purge)
 
