@@ -2,7 +2,8 @@
 
     BridgeError
       ClientFault         InvalidRequest (PromptTooLong, ThreadRefused, UnknownToolResult) · ThreadNotFound
-                          Unauthenticated · Forbidden · NotFound · MethodNotAllowed · Conflict · TooLarge · RateLimited · OverBudget
+                          Unauthenticated · Forbidden · NotFound · MethodNotAllowed · Conflict · TooLarge
+                          RateLimited · OverBudget
       UpstreamFault       UpstreamRefused · UpstreamModelMissing · UpstreamKeyRefused
                           UpstreamRateLimited · UpstreamOverloaded · UpstreamFailed · UpstreamTimeout
                           UpstreamProtocolError (TruncatedStream) · UpstreamGaveUp · RepeatedCall

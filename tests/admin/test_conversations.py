@@ -111,6 +111,6 @@ def test_a_mapping_is_forgotten_and_every_process_hears_of_it(browser: Client, c
 def test_the_purge_runs_after_a_question(browser: Client, conversation: Conversation) -> None:
     Conversation.objects.update(last_activity="2020-01-01T00:00Z")
     page = "/admin/conversations/conversation/purge/"
-    assert "Due now" in browser.get(page).text
+    assert "Conversations due" in browser.get(page).text
     assert "1 conversations were purged" in browser.post(page, follow=True).text
     assert not Conversation.objects.exists()
