@@ -352,8 +352,6 @@ class Turn:
 
     async def _complete(self, finished: Finished) -> list[WireEvent]:
         """Store the answer, then end the message."""
-        # An answer that came in one read is stored before anything of it is shown.
-        self.timings.first_token = self.timings.first_token or self.elapsed
         self._record(None)
         # A short answer is complete in the read that begins it.
         self.timings.first_token = self.timings.first_token or self.elapsed

@@ -125,10 +125,13 @@ def test_from_beyond_this_machine_a_token_is_needed(cluster: Cluster) -> None:
 
 
 def test_what_an_ended_process_counted_stays(cluster: Cluster) -> None:
+    assert cluster.ask(cluster.issue("ended")).status == 200
+    wait_until(lambda: value(scrape(cluster), "toolbridge_turn_seconds_count") > 0, "the turn is told", seconds=10)
+    told = "SELECT 1 FROM conversations_process WHERE position('turn_seconds'::bytea in figures) > 0"
+    wait_until(lambda: bool(cluster.rows(told)), "it is in its process's row", seconds=10)
     before = value(scrape(cluster), "toolbridge_turn_seconds_count")
-    assert before > 0
     key = "INSERT INTO conversations_process (host, pid, started_at, seen_at, figures) SELECT 'gone', 1, now(), "
-    old = f"{key} now() - interval '2 days', figures FROM conversations_process WHERE figures <> '' LIMIT 1 RETURNING 1"
+    old = f"{key} now() - interval '2 days', figures FROM conversations_process WHERE position('turn_seconds'::bytea in figures) > 0 LIMIT 1 RETURNING 1"
     cluster.rows(old)
     doubled = value(scrape(cluster), "toolbridge_turn_seconds_count")
     assert doubled > before
