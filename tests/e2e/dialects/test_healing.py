@@ -91,10 +91,6 @@ def refusal(message: str, param: str | None = None) -> Answer:
     return json_answer({"error": error}, 400)
 
 
-    "Unsupported value: 'temperature' does not support 0.5 with this model. Only the default (1) value is supported."
-)
-
-
 @pytest.mark.parametrize("case", REFUSED)
 def test_a_parameter_that_a_model_refuses_is_healed_once_and_remembered(
     case: str, client: Client, models: Models, records: Records

@@ -11,16 +11,25 @@ BLOBS = {
 
 USE_OTHER = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
 NO_TEMPERATURE = (
+    "Unsupported value: 'temperature' does not support 0.5 with this model. Only the default (1) value is supported."
+)
 REFUSED: dict[str, tuple[str, str, str, str, str]] = {
     # route, path, refusal, field that goes, field that comes
     "chat renames": ("azure/learns-1", "/azure/v1/chat/completions", USE_OTHER, "max_tokens", "max_completion_tokens"),
     "chat drops": ("vllm/learns-2", "/vllm/v1/chat/completions", NO_TEMPERATURE, "temperature", ""),
     "minimax drops": (
-        "minimax/learns-3", "/minimax/v1/chat/completions", "Unrecognized request argument supplied: top_k", "top_k", "",
+        "minimax/learns-3",
+        "/minimax/v1/chat/completions",
+        "Unrecognized request argument supplied: top_k",
+        "top_k",
+        "",
     ),
     "responses drops": (
-        "openai-responses/learns-4", "/openai/v1/responses", "Unsupported parameter: 'temperature' is not supported with this model.",
-        "temperature", "",
+        "openai-responses/learns-4",
+        "/openai/v1/responses",
+        "Unsupported parameter: 'temperature' is not supported with this model.",
+        "temperature",
+        "",
     ),
 }
 
