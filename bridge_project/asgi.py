@@ -14,12 +14,21 @@ django_application = get_asgi_application()
 from conversations import ids, process  # noqa: E402 - Django has to be set up first
 from conversations.api.lean import serve  # noqa: E402
 from conversations.api.paths import canonical  # noqa: E402
+from translation.client.render import MESSAGES  # noqa: E402
+from translation.openai_client.render import ChatRenderer  # noqa: E402
 
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
-# The ninja operations that the lean handler runs itself.
-HOT = {path: resolve(path).func for path in ("/v1/messages", "/v1/messages/count_tokens")}
+# The ninja operations that the lean handler runs itself, and how an error is told there.
+HOT = {
+    path: (resolve(path).func, renderer.refusal)
+    for renderer, paths in (
+        (MESSAGES, ("/v1/messages", "/v1/messages/count_tokens")),
+        (ChatRenderer(created=0), ("/v1/chat/completions", "/v1/embeddings")),
+    )
+    for path in paths
+}
 
 
 async def application(scope: dict[str, Any], receive: Receive, send: Send) -> None:
@@ -30,7 +39,7 @@ async def application(scope: dict[str, Any], receive: Receive, send: Send) -> No
             scope = canonical(scope)
             hot = HOT.get(scope["path"]) if scope["method"] == "POST" else None
             if hot is not None:
-                await serve(hot, scope, receive, send)
+                await serve(*hot, scope, receive, send)
             else:
                 await _cold(scope, receive, send)
         case "lifespan":

@@ -5,6 +5,9 @@ offered) with arguments valid against their schemas; given results, it answers w
 """
 
 import asyncio
+from base64 import b64encode
+from hashlib import sha256
+from struct import pack
 from typing import Any, cast
 
 import httptools
@@ -51,6 +54,7 @@ class _Exchange(asyncio.Protocol):
     def __init__(self) -> None:
         self._parser = httptools.HttpRequestParser(self)
         self._body = b""
+        self._path = b""
         self._transport: asyncio.WriteTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -63,6 +67,9 @@ class _Exchange(asyncio.Protocol):
         except httptools.HttpParserError:
             self._transport.close()
 
+    def on_url(self, url: bytes) -> None:
+        self._path = url
+
     def on_body(self, body: bytes) -> None:
         self._body += body
 
@@ -71,7 +78,7 @@ class _Exchange(asyncio.Protocol):
         body, self._body = self._body, b""
         try:
             request = msgspec.json.decode(body)
-            content, kind = answer(request)
+            content, kind = embed(request) if self._path.endswith(b"/embeddings") else answer(request)
         except (msgspec.DecodeError, KeyError, TypeError, AttributeError) as error:
             content, kind = _json({"error": {"message": f"demo: {error}", "type": "invalid_request_error"}}), b""
             self._transport.write(b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncontent-length: ")
@@ -103,6 +110,21 @@ def answer(request: Json) -> tuple[bytes, bytes]:
     chunks.append(_chunk({}, "tool_calls" if calls else "stop"))
     chunks.append({**_chunk({}), "choices": [], "usage": usage})
     return b"".join(b"data: %b\n\n" % _json(chunk) for chunk in chunks) + b"data: [DONE]\n\n", b"text/event-stream"
+
+
+def embed(request: Json) -> tuple[bytes, bytes]:
+    """A direction for each text that depends on nothing but the text."""
+    given = request["input"]
+    texts = given if isinstance(given, list) and given and not isinstance(given[0], int) else [given]
+    data = []
+    for index, text in enumerate(texts):
+        numbers = [byte / 128 - 1 for byte in sha256(str(text).encode()).digest()]
+        coded = b64encode(pack(f"<{len(numbers)}f", *numbers)).decode()
+        vector = coded if request.get("encoding_format") == "base64" else numbers
+        data.append({"object": "embedding", "index": index, "embedding": vector})
+    tokens = max(len(_json(texts)) // 4, 1)
+    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+    return _json({"object": "list", "model": MODEL, "data": data, "usage": usage}), b"application/json"
 
 
 def reply(request: Json) -> tuple[str, list[Json]]:

@@ -64,6 +64,7 @@ async def prepare(state: State, key: int, storage: str, request: Request, identi
     governed, policy_notes = policies.apply(hydrated, route.target.profile, route.policy)
     repaired, repair_notes = repair(governed, route.target.profile)
     sent = adapters.adapter(route.target.profile).build(repaired, route.target)
+    lost = adapters.left_out(repaired, route.target.profile)
     return Prepared(
         conversation,
         resolved.base,
@@ -72,7 +73,7 @@ async def prepare(state: State, key: int, storage: str, request: Request, identi
         repaired,
         route,
         sent,
-        _fresh((*shifted, *policy_notes, *repair_notes, *sent.notes), conversation, hashes),
+        _fresh((*shifted, *policy_notes, *repair_notes, *sent.notes, *lost), conversation, hashes),
         digest(received.raw_system) if received.raw_system else b"",
         digest(received.raw_tools) if received.raw_tools else b"",
     )

@@ -38,7 +38,7 @@ def claims(ask: Ask) -> tuple[ClaimRow, ...]:
     who = identity.conversation_id or f"{identity.session_id}/{identity.agent_id}".strip("/")
     named = bool(who) or bool(rows) or identity.retry_count > 0
     if ask.key.storage == "full" and (named or RETRY_HEADER in ask.headers):
-        token = blake2b(who.encode() + b"\0" + ask.request.body, digest_size=24).hexdigest()
+        token = blake2b(who.encode() + b"\0" + (ask.request.body or ask.body), digest_size=24).hexdigest()
         # A client that retries says so; its first request takes the claim from whoever has it.
         expired = timestamp(time.time() - WINDOW) if named else "9999-12-31 00:00:00"
         rows.append(ClaimRow("request", token, expired))

@@ -49,6 +49,7 @@ class Ask(Struct, frozen=True):
     request_id: str
     headers: dict[str, str]
     received: float = field(default_factory=time.perf_counter)
+    body: bytes = b""  # as it came, where the request does not hold it
 
 
 class Turn:
@@ -199,7 +200,7 @@ class Turn:
                 if not (self._remind() if isinstance(error, RepeatedCall) else self._heal(error)):
                     if not error.transient or retries == 0:
                         raise
-                    await asyncio.sleep(_pause(self.bridge.settings.retries - retries, error))
+                    await asyncio.sleep(pause(self.bridge.settings.retries - retries, error))
                     retries -= 1
                 self.calls, self.attempt = {}, self._new_attempt()
             else:
@@ -434,7 +435,7 @@ class Turn:
             return
 
 
-def _pause(attempt: int, error: BridgeError) -> float:
+def pause(attempt: int, error: BridgeError) -> float:
     """Backoff; an upstream that says when is believed, within reason."""
     if error.retry_after is not None:
         return min(error.retry_after, RETRY_CAP)

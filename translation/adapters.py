@@ -1,5 +1,6 @@
 """The adapter of each dialect, what writes its answers, and the one more try that a refused request may be worth."""
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -25,8 +26,19 @@ ADAPTERS: dict[str, Adapter] = {
 }
 
 
+CHAT = ("openai_chat", "minimax")
+
+
 def adapter(profile: Profile) -> Adapter:
     return ADAPTERS[profile.dialect]
+
+
+def left_out(request: Request, profile: Profile) -> tuple[Note, ...]:
+    """Chat parameters that only another dialect has."""
+    if not request.extras or profile.dialect in CHAT:
+        return ()
+    names = ", ".join(msgspec.json.decode(request.extras, type=dict[str, msgspec.Raw]))
+    return (Note("degradation", "parameter-dropped", f"{profile.title} takes no {names}"),)
 
 
 def relays(profile: Profile) -> bool:

@@ -196,6 +196,8 @@ class Request(Struct, frozen=True, kw_only=True):
     version: str = "2023-06-01"
     betas: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()  # top-level fields that this bridge does not carry
+    open_ended: bool = False  # the client set no limit: `max_tokens` is only for targets that need one
+    extras: bytes = b""  # JSON object: chat parameters without a canonical form, for targets that speak chat
     body: bytes = b""  # the whole body as the client wrote it
     raw_system: bytes = b""
     raw_tools: bytes = b""

@@ -10,13 +10,15 @@ from conversations import ids
 from conversations.callers import secret_of
 from conversations.keys import digest
 from conversations.models import ApiKey
-from translation.client.render import error_body, error_headers
+from translation.client.render import MESSAGES
 from translation.errors import BridgeError, InvalidRequest, MethodNotAllowed, Unauthenticated
-from translation.openai_client import errors as openai
+from translation.openai_client.render import ChatRenderer
+from translation.renderer import Renderer
 
 PAGE, MOST = 20, 1000
 OPENAI_PATHS = ("/v1/chat/", "/v1/embeddings")
 MODELS = "/v1/models"
+CHAT = ChatRenderer(created=0)  # for its errors only
 Row = TypeVar("Row", bound=models.Model)
 
 
@@ -51,15 +53,9 @@ def speaks_openai(request: HttpRequest) -> bool:
 
 
 def refusal(request: HttpRequest, error: BridgeError) -> HttpResponse:
-    identity = request_id(request)
-    headers = {"request-id": identity}
-    if speaks_openai(request):
-        headers |= {"x-request-id": identity, **dict(error_headers(error))}
-        body, status = openai.error_body(error), openai.status(error)
-    else:
-        headers |= dict(error_headers(error))
-        body, status = error_body(error, identity), error.status
-    return HttpResponse(body, status=status, content_type="application/json", headers=headers)
+    renderer: Renderer = CHAT if speaks_openai(request) else MESSAGES
+    told = renderer.refusal(error, request_id(request))
+    return HttpResponse(told.body, status=told.status, content_type="application/json", headers=dict(told.headers))
 
 
 def not_allowed(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:

@@ -12,12 +12,13 @@ from typing import Any
 from conversations import ids
 from conversations.api.exchange import LeanRequest, LeanResponse
 from conversations.process import current
-from translation.client.render import error_body, error_headers
 from translation.errors import BridgeError, InvalidRequest, OwnFault, TooLarge
+from translation.renderer import Refusal
 
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 Operation = Callable[[LeanRequest], Awaitable[LeanResponse]]
+Refuse = Callable[[BridgeError, str], Refusal]  # an error in the dialect of the path, with the request's id
 
 BODY_LIMIT = 32 * 1024 * 1024
 
@@ -28,7 +29,7 @@ class ClientGone(Exception):
     """The client closed the connection before its request was whole."""
 
 
-async def serve(operation: Operation, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+async def serve(operation: Operation, refuse: Refuse, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
     request_id = ids.request_id()
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
     try:
@@ -36,14 +37,14 @@ async def serve(operation: Operation, scope: Mapping[str, Any], receive: Receive
     except ClientGone:
         return
     except BridgeError as error:
-        await _send_whole(error_response(error, request_id), send)
+        await _send_whole(refused(refuse(error, request_id)), send)
         return
     request = LeanRequest(scope, headers, body, request_id)
     answering = asyncio.current_task()
     assert answering is not None
     leaving = asyncio.get_running_loop().create_task(_disconnected(receive, answering))
     try:
-        await _answer(operation, request, send)
+        await _answer(operation, refuse, request, send)
     except asyncio.CancelledError:
         if not leaving.done():  # cancelled by the server, not by the client's leaving
             raise
@@ -74,15 +75,15 @@ async def read_body(headers: Mapping[str, str], receive: Receive) -> bytes:
             return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-async def _answer(operation: Operation, request: LeanRequest, send: Send) -> None:
+async def _answer(operation: Operation, refuse: Refuse, request: LeanRequest, send: Send) -> None:
     try:
         response = await operation(request)
     except BridgeError as error:
         current().meter.error(error)
-        response = error_response(error, request.request_id)
+        response = refused(refuse(error, request.request_id))
     except Exception:  # the last resort: a fault of ours must look like one
         log.exception("request %s failed", request.request_id)
-        response = error_response(OwnFault("internal error"), request.request_id)
+        response = refused(refuse(OwnFault("internal error"), request.request_id))
     if response.lean_stream is None:
         await _send_whole(response, send)
     else:
@@ -113,7 +114,7 @@ async def _disconnected(receive: Receive, answering: "asyncio.Task[None]") -> No
     answering.cancel()
 
 
-def error_response(error: BridgeError, request_id: str) -> LeanResponse:
-    headers = [(b"content-type", b"application/json"), (b"request-id", request_id.encode())]
-    headers += [(name.encode(), value.encode()) for name, value in error_headers(error)]
-    return LeanResponse(error.status, headers, error_body(error, request_id))
+def refused(refusal: Refusal) -> LeanResponse:
+    headers = [(b"content-type", b"application/json")]
+    headers += [(name.encode(), value.encode()) for name, value in refusal.headers]
+    return LeanResponse(refusal.status, headers, refusal.body)

@@ -9,6 +9,7 @@ from conversations.process import current
 from conversations.turn import Ask
 from translation.client.identity import identity
 from translation.client.parse import parse
+from translation.client.render import MESSAGES
 
 router = Router(tags=["Messages"])
 DEFAULT_VERSION = "2023-06-01"
@@ -20,7 +21,7 @@ async def messages(request: HttpRequest) -> LeanResponse:
     ask = await _ask(request)
     process = current()
     turn = await process.ready().open(ask)
-    return await (sse.stream(turn, process) if ask.request.stream else sse.whole(turn))
+    return await (sse.stream(turn, process, MESSAGES) if ask.request.stream else sse.whole(turn, MESSAGES))
 
 
 @router.post("/messages/count_tokens", summary="Count a message's tokens", auth=None)

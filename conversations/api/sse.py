@@ -6,13 +6,13 @@ import time
 from collections.abc import AsyncGenerator
 
 from conversations.api.exchange import LeanResponse
-from conversations.api.lean import error_response
+from conversations.api.lean import refused
 from conversations.process import WebProcess
 from conversations.repeats import Repeat
 from conversations.turn import Turn
-from translation.client.render import PING, error_event, message_body, sse
 from translation.errors import BridgeError, OwnFault
 from translation.events import WireEvent
+from translation.renderer import Renderer
 from translation.values import Note
 
 log = logging.getLogger(__name__)
@@ -29,21 +29,21 @@ ROUTINE = frozenset(
 WARNING_KINDS = {"substitution": "state-substituted", "repair": "history-repaired"}
 
 
-async def whole(turn: Turn | Repeat) -> LeanResponse:
+async def whole(turn: Turn | Repeat, renderer: Renderer) -> LeanResponse:
     try:
         await turn.begin()
         while not turn.done:
             await turn.read()
     except BridgeError as error:
-        return _refused(turn, error)
+        return _refused(turn, error, renderer)
     except asyncio.CancelledError:
         turn.abort()
         raise
-    headers = [(b"content-type", b"application/json"), *_headers(turn)]
-    return LeanResponse(200, headers, message_body(turn.accumulator))
+    headers = [(b"content-type", b"application/json"), *_headers(turn, renderer)]
+    return LeanResponse(200, headers, renderer.whole(turn.accumulator))
 
 
-async def stream(turn: Turn | Repeat, process: WebProcess) -> LeanResponse:
+async def stream(turn: Turn | Repeat, process: WebProcess, renderer: Renderer) -> LeanResponse:
     """Holds the status line until there is something to show, or it takes too long: errors until then are real ones."""
     first = asyncio.get_running_loop().create_task(turn.begin())
     try:
@@ -51,23 +51,26 @@ async def stream(turn: Turn | Repeat, process: WebProcess) -> LeanResponse:
         if first.done():
             first.result()
     except BridgeError as error:
-        return _refused(turn, error)
+        return _refused(turn, error, renderer)
     except asyncio.CancelledError:
         first.cancel()
         turn.abort()
         raise
-    body = _Stream(turn, process, first)
-    return LeanResponse(200, [*STREAM_HEADERS, *_headers(turn)], stream=body.chunks())
+    body = _Stream(turn, process, renderer, first)
+    return LeanResponse(200, [*STREAM_HEADERS, *_headers(turn, renderer)], stream=body.chunks())
 
 
 class _Stream:
     """The body of a stream. Quiet ones are ticked by the process, so that no stream needs a timer of its own."""
 
-    __slots__ = ("_first", "_last", "_noted", "_ping", "_process", "_turn", "_warned")
+    __slots__ = ("_first", "_last", "_noted", "_ping", "_process", "_renderer", "_turn", "_warned")
 
-    def __init__(self, turn: Turn | Repeat, process: WebProcess, first: "asyncio.Task[list[WireEvent]]") -> None:
+    def __init__(
+        self, turn: Turn | Repeat, process: WebProcess, renderer: Renderer, first: "asyncio.Task[list[WireEvent]]"
+    ) -> None:
         self._turn = turn
         self._process = process
+        self._renderer = renderer
         self._first = first
         self._last = time.monotonic()
         self._ping = process.conf.ping_seconds
@@ -79,24 +82,24 @@ class _Stream:
             self._turn.nudge()
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        turn = self._turn
+        turn, renderer = self._turn, self._renderer
         self._process.quiet.add(self)
         try:
             while not self._first.done():
                 await asyncio.wait((self._first,), timeout=self._ping)
                 if not self._first.done():
-                    yield self._sent(PING)
+                    yield self._sent(renderer.ping)
             first = self._first.result()
-            yield self._sent(self._late_warnings() + sse(first))
+            yield self._sent(self._late_warnings() + renderer.events(first))
             while not turn.done:
                 wire = await turn.read()
                 if wire:
-                    yield self._sent(self._late_warnings() + sse(wire))
+                    yield self._sent(self._late_warnings() + renderer.events(wire))
                 elif time.monotonic() - self._last >= self._ping:
-                    yield self._sent(PING)
+                    yield self._sent(renderer.ping)
         except BridgeError as error:
             turn.fail(error)
-            yield error_event(error, turn.ask.request_id)
+            yield renderer.error(error, turn.ask.request_id)
         except (asyncio.CancelledError, GeneratorExit):
             self._first.cancel()
             turn.abort()
@@ -105,7 +108,7 @@ class _Stream:
             log.exception("stream %s failed", turn.ask.request_id)
             fault = OwnFault("internal error")
             turn.fail(fault)
-            yield error_event(fault, turn.ask.request_id)
+            yield renderer.error(fault, turn.ask.request_id)
         finally:
             self._process.quiet.discard(self)
 
@@ -124,10 +127,10 @@ class _Stream:
         return chunk
 
 
-def _refused(turn: Turn | Repeat, error: BridgeError) -> LeanResponse:
+def _refused(turn: Turn | Repeat, error: BridgeError, renderer: Renderer) -> LeanResponse:
     """An error that comes before anything was shown: a real status, and the conversation that it belongs to."""
     turn.fail(error)
-    response = error_response(error, turn.ask.request_id)
+    response = refused(renderer.refusal(error, turn.ask.request_id))
     response.lean_headers.append(_conversation(turn))
     return response
 
@@ -136,8 +139,9 @@ def _conversation(turn: Turn | Repeat) -> tuple[bytes, bytes]:
     return b"x-conversation-id", turn.conversation.row.external_id.encode()
 
 
-def _headers(turn: Turn | Repeat) -> list[tuple[bytes, bytes]]:
-    headers = [(b"request-id", turn.ask.request_id.encode()), _conversation(turn)]
+def _headers(turn: Turn | Repeat, renderer: Renderer) -> list[tuple[bytes, bytes]]:
+    headers = [(name.encode(), value.encode()) for name, value in renderer.headers(turn.ask.request_id)]
+    headers.append(_conversation(turn))
     if warnings := _warnings(turn):
         headers.append((b"x-bridge-warning", ", ".join(warnings).encode()))
     return headers

@@ -8,7 +8,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from ninja import NinjaAPI
 from ninja.errors import ValidationError
 
-from conversations.api import conversations, messages, models
+from conversations.api import conversations, messages, models, openai
 from conversations.api.cold import refusal
 from conversations.api.exchange import LeanRequest
 from translation.errors import BridgeError, InvalidRequest, NotFound, OwnFault, StoreUnavailable
@@ -17,6 +17,7 @@ log = logging.getLogger(__name__)
 
 api = NinjaAPI(title="Toolbridge", version="1", docs_url="/docs", openapi_url="/openapi.json", urls_namespace="bridge")
 api.add_router("/v1", messages.router)
+api.add_router("/v1", openai.router)
 api.add_router("/v1", models.router)
 api.add_router("/v1", conversations.router)
 

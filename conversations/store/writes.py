@@ -319,7 +319,7 @@ class CloseTurn(Struct, frozen=True, kw_only=True):
         # A conversation that was terminated meanwhile has no rows to change; the ledger still counts what was used.
         db.execute(CLOSE, values)
         for entry in self.usage:
-            db.execute(USAGE, self._usage(entry))
+            db.execute(USAGE, usage_values(row.api_key, row.external_id, self, entry))
         for name, calls in self.tools:
             db.execute(TOOL, (row.api_key, self.request_id, self.now, last.upstream, last.model, name, calls))
         db.execute(TOUCH, (last.tool_count, self.status, row.id))
@@ -331,19 +331,26 @@ class CloseTurn(Struct, frozen=True, kw_only=True):
             sql = "DELETE FROM conversations_claim WHERE api_key_id = %s AND kind = %s AND token = %s AND turn = %s"
             db.execute(sql, (row.api_key, claim.kind, claim.token, self.turn))
 
-    def _usage(self, entry: UsageRow) -> tuple[object, ...]:
-        row = self.conversation
-        who = (row.api_key, row.external_id, self.request_id, entry.attempt, self.now, self.requested_model)
-        what = (
-            entry.upstream,
-            entry.model,
-            entry.returned_model,
-            entry.status,
-            entry.input_tokens,
-            entry.output_tokens,
-        )
-        more = (entry.cache_read, entry.cache_write, entry.thinking_tokens, entry.estimated, entry.cost_micros)
-        return (*who, *what, *more, entry.tool_count, entry.duration_ms, entry.first_token_ms)
+
+class RecordUsage(Struct, frozen=True):
+    """What was used without a conversation."""
+
+    api_key: int
+    request_id: str
+    now: str
+    requested_model: str
+    usage: tuple[UsageRow, ...]
+
+    def apply(self, db: Database) -> None:
+        for entry in self.usage:
+            db.execute(USAGE, usage_values(self.api_key, "", self, entry))
+
+
+def usage_values(api_key: int, conversation: str, told: CloseTurn | RecordUsage, entry: UsageRow) -> tuple[object, ...]:
+    who = (api_key, conversation, told.request_id, entry.attempt, told.now, told.requested_model)
+    what = (entry.upstream, entry.model, entry.returned_model, entry.status, entry.input_tokens, entry.output_tokens)
+    more = (entry.cache_read, entry.cache_write, entry.thinking_tokens, entry.estimated, entry.cost_micros)
+    return (*who, *what, *more, entry.tool_count, entry.duration_ms, entry.first_token_ms)
 
 
 class Heartbeat(Struct, frozen=True):

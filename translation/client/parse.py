@@ -11,7 +11,7 @@ from msgspec import Raw, Struct
 
 from translation.client import options
 from translation.client.blocks import blocks
-from translation.client.paths import carried, decode, named, one_of, unreadable, wrong
+from translation.client.paths import Fields, carried, decode, named, one_of, split, wrong
 from translation.client.tools import tool_choice, tools
 from translation.errors import InvalidRequest
 from translation.memo import Memo
@@ -36,9 +36,7 @@ class MessageWire(Struct):
 
 
 T = TypeVar("T")
-Fields = dict[str, Raw]
 
-_FIELDS = msgspec.json.Decoder(Fields)
 _RAWS = msgspec.json.Decoder(list[Raw])
 _MESSAGE = msgspec.json.Decoder(MessageWire)
 _STRING = msgspec.json.Decoder(str)
@@ -52,7 +50,7 @@ _SEEN: Memo[Message] = Memo(budget=16 * 1024 * 1024, largest=256 * 1024)
 def parse(body: bytes, version: str, betas: tuple[str, ...], *, counting: bool = False) -> Request:
     """`counting` is for `count_tokens`, which takes the same body without `max_tokens`."""
     version = _version(version)
-    fields = _split(body)
+    fields = split(body)
     if version != VERSIONS[0]:
         _refuse_sampling(fields, version)
     thread = options.thread(fields["thread"]) if "thread" in fields else None
@@ -91,17 +89,6 @@ def _version(version: str) -> str:
     if version and version not in VERSIONS:
         raise one_of("anthropic-version", VERSIONS, version)
     return version or VERSIONS[0]
-
-
-def _split(body: bytes) -> Fields:
-    """The bytes of each field that is not null. Splitting does not look at UTF-8 inside strings: that comes first."""
-    try:
-        if not body.isascii():
-            str(body, "utf-8")
-        fields = _FIELDS.decode(body)
-    except (UnicodeDecodeError, msgspec.DecodeError, RecursionError) as error:
-        raise unreadable(body, error) from None
-    return {name: raw for name, raw in fields.items() if bytes(raw) != b"null"}
 
 
 def _refuse_sampling(fields: Fields, version: str) -> None:

@@ -21,7 +21,9 @@ EXPECTED = {
 }
 
 T = TypeVar("T")
+Fields = dict[str, msgspec.Raw]
 
+_FIELDS = msgspec.json.Decoder(Fields)
 _ANYTHING = msgspec.json.Decoder()
 _BYTE = re.compile(r"^JSON is malformed: (.*) \(byte (\d+)\)$")
 _LONE_SURROGATE = re.compile(rb"(?<!\\)(?:\\\\)*\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u)")
@@ -87,6 +89,17 @@ def carried_object(raw: msgspec.Raw | bytes, path: str) -> bytes:
     if not text.startswith(b"{"):
         raise wrong(path, "Input should be a valid dictionary")
     return text
+
+
+def split(body: bytes) -> Fields:
+    """The bytes of each field that is not null. Splitting does not look at UTF-8 inside strings: that comes first."""
+    try:
+        if not body.isascii():
+            str(body, "utf-8")
+        fields = _FIELDS.decode(body)
+    except (UnicodeDecodeError, msgspec.DecodeError, RecursionError) as error:
+        raise unreadable(body, error) from None
+    return {name: raw for name, raw in fields.items() if bytes(raw) != b"null"}
 
 
 def _is_deep(text: bytes) -> bool:

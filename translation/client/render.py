@@ -17,6 +17,7 @@ from translation.events import (
     Relayed,
     WireEvent,
 )
+from translation.renderer import Refusal
 from translation.sse import frame
 from translation.unicode import json_string, well_formed
 from translation.values import Usage
@@ -144,3 +145,28 @@ def error_headers(error: BridgeError) -> tuple[tuple[str, str], ...]:
     if error.should_retry is not None:
         headers.append(("x-should-retry", "true" if error.should_retry else "false"))
     return tuple(headers)
+
+
+class MessagesRenderer:
+    """The API's own dialect; it remembers nothing, so one is enough."""
+
+    ping = PING
+
+    def events(self, wire: list[WireEvent]) -> bytes:
+        return sse(wire)
+
+    def whole(self, accumulator: Accumulator) -> bytes:
+        return message_body(accumulator)
+
+    def error(self, error: BridgeError, request_id: str) -> bytes:
+        return error_event(error, request_id)
+
+    def refusal(self, error: BridgeError, request_id: str) -> Refusal:
+        headers = (*self.headers(request_id), *error_headers(error))
+        return Refusal(error.status, headers, error_body(error, request_id))
+
+    def headers(self, request_id: str) -> tuple[tuple[str, str], ...]:
+        return (("request-id", request_id),)
+
+
+MESSAGES = MessagesRenderer()

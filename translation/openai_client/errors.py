@@ -26,11 +26,6 @@ def status(error: BridgeError) -> int:
     return STATUSES.get(error.status, error.status)
 
 
-def should_retry(error: BridgeError) -> bool | None:
-    """A budget does not come back by asking again."""
-    return False if error.status == 402 else error.should_retry
-
-
 def error_body(error: BridgeError) -> bytes:
     kind, code = KINDS.get(error.status, ("server_error" if error.status >= 500 else "invalid_request_error", None))
     if isinstance(error, PromptTooLong):

@@ -121,7 +121,8 @@ def _thinking(config: ThinkingConfig) -> dict[str, object]:
 
 
 def _output(request: Request) -> dict[str, object] | None:
-    value: dict[str, object] = {"effort": request.effort} if request.effort else {}
+    # `minimal` is OpenAI's; `low` is the least that the API knows.
+    value: dict[str, object] = {"effort": request.effort.replace("minimal", "low")} if request.effort else {}
     if request.output_schema:
         value["format"] = {"type": "json_schema", "schema": Raw(request.output_schema)}
     return value or None

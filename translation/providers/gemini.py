@@ -72,7 +72,7 @@ def _system(request: Request) -> list[str]:
 
 
 def _config(request: Request, able: Abilities, model: str, notes: list[Note]) -> Part:
-    config: Part = {"maxOutputTokens": _max_output(request, able, notes)}
+    config: Part = {} if request.open_ended else {"maxOutputTokens": _max_output(request, able, notes)}
     for name, value in (("temperature", request.temperature), ("topP", request.top_p), ("topK", request.top_k)):
         if value is not None:
             config[name] = value

@@ -46,6 +46,7 @@ class OpenAIChat:
         if request.output_schema and profile.structured != "json_schema":
             system = f"{system}\n\n{ADVICE}{request.output_schema.decode()}".strip()
         body |= offered.parameters
+        body |= _extras(request, target, notes)
         body = _remedied(body, target, notes)
         history = History(request, target, names)
         body["messages"] = history.messages(system)
@@ -68,7 +69,9 @@ class OpenAIChat:
 def _limits(request: Request, target: Target, notes: list[Note]) -> Json:
     profile = target.profile
     field = "max_completion_tokens" if is_reasoning(profile, target.model) else profile.max_tokens_field
-    out: Json = {field: max(request.max_tokens, 1)}  # 0 is a cache warm-up, which no one else knows
+    out: Json = {}
+    if not request.open_ended:
+        out[field] = max(request.max_tokens, 1)  # 0 is a cache warm-up, which no one else knows
     stops = request.stop_sequences
     if profile.stop_limit and len(stops) > profile.stop_limit:
         notes.append(degraded("stop-sequences", f"{target.upstream} takes {profile.stop_limit} of {len(stops)}"))
@@ -168,6 +171,15 @@ def _structure(request: Request, target: Target, notes: list[Note]) -> Json:
         return {"response_format": {"type": "json_schema", "json_schema": schema}}
     notes.append(degraded("structured-output", f"{target.upstream} takes no schema; the system prompt asks for it"))
     return {"response_format": {"type": "json_object"}} if target.profile.structured == "json_object" else {}
+
+
+def _extras(request: Request, target: Target, notes: list[Note]) -> Json:
+    """What a chat client said that has no canonical form."""
+    extras: Json = msgspec.json.decode(request.extras, type=dict[str, msgspec.Raw]) if request.extras else {}
+    if "response_format" in extras and target.profile.structured == "none":
+        del extras["response_format"]
+        notes.append(degraded("structured-output", f"{target.upstream} takes no response_format"))
+    return extras
 
 
 def _closed(schema: bytes) -> bool:

@@ -79,7 +79,8 @@ def _tool_names(request: Request) -> Iterable[str]:
 
 
 def _limits(request: Request, target: Target, body: Body) -> list[Note]:
-    body["max_output_tokens"] = max(MIN_OUTPUT, request.max_tokens)
+    if not request.open_ended:
+        body["max_output_tokens"] = max(MIN_OUTPUT, request.max_tokens)
     reasons = is_reasoning(target.profile, target.model)
     lost: list[tuple[str, object]] = [("stop_sequences", request.stop_sequences), ("top_k", request.top_k)]
     for field, value in (("temperature", request.temperature), ("top_p", request.top_p)):

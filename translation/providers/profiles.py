@@ -77,6 +77,8 @@ class Profile(Struct, frozen=True, kw_only=True):
     documents: Literal["native", "text"] = "text"  # PDFs as files, or refused where there is no text in them
     structured: Literal["json_schema", "json_object", "none"] = "json_schema"
     web_search: Literal["", "native"] = ""
+    embeddings: str = ""  # the path of an endpoint that speaks OpenAI's embeddings; "" has none
+    embeddings_auth: Literal["", "bearer"] = ""  # where the key goes there, if elsewhere
     # minimax
     tool_results: Literal["tool", "user_text"] = "tool"  # `user_text`: for templates that know no `tool` role
     thinking_style: Literal["blocks", "verbatim"] = "blocks"  # `verbatim`: stays in the text, between its tags
@@ -90,6 +92,7 @@ PROFILES: dict[str, Profile] = {
     for profile in (
         Profile(
             provider="openai",
+            embeddings="/embeddings",
             id_limit=40,
             dialect="openai_chat",
             title="OpenAI Chat Completions",
@@ -105,6 +108,7 @@ PROFILES: dict[str, Profile] = {
         ),
         Profile(
             provider="openai-responses",
+            embeddings="/embeddings",
             dialect="openai_responses",
             title="OpenAI Responses",
             base_url="https://api.openai.com/v1",
@@ -123,6 +127,8 @@ PROFILES: dict[str, Profile] = {
         ),
         Profile(
             provider="gemini",
+            embeddings="/openai/embeddings",
+            embeddings_auth="bearer",
             dialect="gemini",
             title="Google Gemini",
             base_url="https://generativelanguage.googleapis.com/v1beta",
@@ -144,6 +150,7 @@ PROFILES: dict[str, Profile] = {
         ),
         Profile(  # before `minimax`, whose family holds its models too
             provider="minimax-m3",
+            embeddings="/embeddings",
             dialect="minimax",
             title="MiniMax M3 (vLLM, SGLang)",
             shares="minimax",
@@ -159,6 +166,7 @@ PROFILES: dict[str, Profile] = {
         ),
         Profile(
             provider="minimax",
+            embeddings="/embeddings",
             dialect="minimax",
             title="MiniMax M2 (TabbyAPI, vLLM)",
             families=("minimax-*",),
@@ -238,6 +246,7 @@ PROFILES: dict[str, Profile] = {
         ),
         Profile(
             provider="zai",
+            embeddings="/embeddings",
             dialect="openai_chat",
             title="Z.ai GLM",
             base_url="https://api.z.ai/api/paas/v4",
@@ -256,6 +265,7 @@ PROFILES: dict[str, Profile] = {
         ),
         Profile(
             provider="mistral",
+            embeddings="/embeddings",
             dialect="openai_chat",
             title="Mistral",
             base_url="https://api.mistral.ai/v1",
@@ -267,6 +277,7 @@ PROFILES: dict[str, Profile] = {
         ),
         Profile(
             provider="ollama",
+            embeddings="/embeddings",
             dialect="openai_chat",
             title="Ollama",
             base_url="http://127.0.0.1:11434/v1",
@@ -281,6 +292,7 @@ PROFILES: dict[str, Profile] = {
         ),
         Profile(
             provider="openrouter",
+            embeddings="/embeddings",
             dialect="openai_chat",
             title="OpenRouter",
             base_url="https://openrouter.ai/api/v1",
@@ -293,6 +305,7 @@ PROFILES: dict[str, Profile] = {
         ),
         Profile(
             provider="azure",
+            embeddings="/embeddings",
             id_limit=40,
             dialect="openai_chat",
             title="Azure OpenAI",
@@ -305,6 +318,7 @@ PROFILES: dict[str, Profile] = {
         ),
         Profile(
             provider="vllm",
+            embeddings="/embeddings",
             dialect="openai_chat",
             title="vLLM and other OpenAI-compatible servers",
             reasoning_field="reasoning_content",
@@ -315,6 +329,7 @@ PROFILES: dict[str, Profile] = {
         ),
         Profile(
             provider="demo",
+            embeddings="/embeddings",
             dialect="openai_chat",
             title="Built-in demo model",
         ),

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from translation.accumulator import Accumulator
-from translation.client.render import PING, error_body, error_event, error_headers, message_body, sse
+from translation.client.render import MESSAGES, PING, error_body, error_event, error_headers, message_body, sse
 from translation.errors import (
     BridgeError,
     InvalidRequest,
@@ -277,3 +277,16 @@ def test_sdk_raises_the_class_of_the_error(error: BridgeError, raised: type[anth
         client(lambda _: httpx2.Response(error.status, content=body)).messages.create(**ASK)
     assert caught.value.status_code == error.status
     assert "bad" in caught.value.message
+
+
+def test_the_renderer_says_what_its_parts_say() -> None:
+    wire = answer([TextDelta("Hello")], Finished("stop"))
+    accumulator = Accumulator()
+    accumulator.feed(wire)
+    assert MESSAGES.events(wire) == sse(wire)
+    assert MESSAGES.whole(accumulator) == message_body(accumulator)
+    error = StoreUnavailable()
+    assert MESSAGES.error(error, "req_1") == error_event(error, "req_1")
+    told = MESSAGES.refusal(error, "req_1")
+    assert (told.status, told.body) == (529, error_body(error, "req_1"))
+    assert told.headers == (("request-id", "req_1"), *error_headers(error))

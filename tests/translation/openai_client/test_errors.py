@@ -7,7 +7,7 @@ import pytest
 
 from translation import errors
 from translation.errors import BridgeError
-from translation.openai_client.errors import error_body, should_retry, status
+from translation.openai_client.errors import error_body, status
 
 
 def told(error: BridgeError) -> Any:
@@ -51,12 +51,6 @@ def test_each_error_has_a_status_and_a_code_that_the_clients_know(
 )
 def test_the_field_that_is_wrong_is_named_as_openai_names_it(error: BridgeError, param: str | None) -> None:
     assert told(error)["param"] == param
-
-
-def test_a_budget_is_not_worth_a_retry() -> None:
-    assert should_retry(errors.OverBudget("spent")) is False
-    assert should_retry(errors.UpstreamKeyRefused("no")) is False
-    assert should_retry(errors.RateLimited("wait")) is None
 
 
 def test_lone_surrogates_do_not_break_the_answer() -> None:

@@ -1,0 +1,45 @@
+"""`POST /v1/chat/completions` and `/v1/embeddings`: clients of OpenAI's API, with the same keys, routes and records."""
+
+import time
+
+from django.http import HttpRequest
+from ninja import Router
+
+from conversations import embeddings as embedding
+from conversations.api import sse
+from conversations.api.exchange import LeanRequest, LeanResponse
+from conversations.process import current
+from conversations.turn import Ask
+from translation.client.identity import identity
+from translation.openai_client.parse import parse
+from translation.openai_client.render import ChatRenderer
+
+router = Router(tags=["OpenAI"])
+
+
+@router.post("/chat/completions", summary="Create a chat completion", auth=None)
+async def chat_completions(request: HttpRequest) -> LeanResponse:
+    """OpenAI's Chat Completions, streaming and not, in front of the upstream that the model name routes to."""
+    assert isinstance(request, LeanRequest)
+    process, headers = current(), request.lean_headers
+    bridge = process.ready()
+    key = await process.callers.authenticate(headers)
+    chat = parse(request.lean_body)
+    asked = chat.request
+    who = identity(headers, asked.user_id)
+    turn = await bridge.open(Ask(key, asked, who, request.request_id, headers, body=request.lean_body))
+    renderer = ChatRenderer(int(time.time()), include_usage=chat.include_usage)
+    return await (sse.stream(turn, process, renderer) if asked.stream else sse.whole(turn, renderer))
+
+
+@router.post("/embeddings", summary="Create embeddings", auth=None)
+async def embeddings(request: HttpRequest) -> LeanResponse:
+    """Passed on to the upstream that the model name routes to, if it has such an endpoint."""
+    assert isinstance(request, LeanRequest)
+    process = current()
+    bridge = process.ready()
+    key = await process.callers.authenticate(request.lean_headers)
+    body = await embedding.create(bridge, key, request.lean_body, request.request_id)
+    identified = ChatRenderer(created=0).headers(request.request_id)
+    headers = [(name.encode(), value.encode()) for name, value in identified]
+    return LeanResponse(200, [(b"content-type", b"application/json"), *headers], body)

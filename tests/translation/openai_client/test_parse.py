@@ -1,0 +1,338 @@
+"""Chat Completions requests in canonical form, and what is wrong with them, by path."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from translation import adapters
+from translation.adapter import Target
+from translation.errors import InvalidRequest
+from translation.openai_client.parse import NO_LIMIT, Chat, parse
+from translation.providers.profiles import PROFILES
+from translation.values import (
+    Document,
+    Image,
+    Message,
+    Text,
+    Thinking,
+    ThinkingConfig,
+    ToolChoice,
+    ToolResult,
+    ToolUse,
+)
+
+HELLO = {"role": "user", "content": "Hello"}
+TOOL = {"type": "function", "function": {"name": "read", "description": "Reads.", "parameters": {"type": "object"}}}
+
+
+def parsed(*messages: object, **fields: Any) -> Chat:
+    return parse(msgspec.json.encode({"model": "gpt-5", "messages": messages or [HELLO], **fields}))
+
+
+def said(*messages: object) -> tuple[Message, ...]:
+    return parsed(*messages).request.messages
+
+
+def refused(*messages: object, **fields: Any) -> str:
+    with pytest.raises(InvalidRequest) as caught:
+        parsed(*messages, **fields)
+    return caught.value.message
+
+
+# ---------------------------------------------------------------- messages
+
+
+def test_system_messages_before_the_first_other_one_are_the_system_prompt() -> None:
+    request = parsed(
+        {"role": "system", "content": "One."},
+        {"role": "developer", "content": [{"type": "text", "text": "Two."}]},
+        HELLO,
+    ).request
+    assert request.system == (Text("One."), Text("Two."))
+    assert request.raw_system == b'[{"type":"text","text":"One."},{"type":"text","text":"Two."}]'
+    assert request.messages == (Message("user", (Text("Hello"),)),)
+
+
+def test_a_later_system_message_stays_in_its_place() -> None:
+    assert said(HELLO, {"role": "system", "content": "Now."})[1] == Message("system", (Text("Now."),))
+
+
+def test_an_answer_has_its_reasoning_text_refusal_and_calls() -> None:
+    call = {"id": "call_1", "type": "function", "function": {"name": "read", "arguments": '{"a": 1}'}}
+    bare = {"id": "call_2", "function": {"name": "list", "arguments": ""}}
+    answer = {"role": "assistant", "content": "Yes.", "reasoning_content": "Hm.", "tool_calls": [call, bare]}
+    assert said(HELLO, answer)[1].blocks == (
+        Thinking("Hm."),
+        Text("Yes."),
+        ToolUse("call_1", "read", b'{"a": 1}'),
+        ToolUse("call_2", "list", b"{}"),
+    )
+    refusal = {"role": "assistant", "content": None, "refusal": "No.", "reasoning": "Hm."}
+    assert said(HELLO, refusal)[1].blocks == (Thinking("Hm."), Text("No."))
+    parts = {"role": "assistant", "content": [{"type": "refusal", "refusal": "No."}]}
+    assert said(HELLO, parts)[1].blocks == (Text("No."),)
+
+
+def test_results_and_what_the_user_says_after_them_are_one_message() -> None:
+    one = {"role": "tool", "tool_call_id": "call_1", "content": "1"}
+    two = {"role": "tool", "tool_call_id": "call_2", "content": [{"type": "text", "text": "2"}]}
+    assert said(HELLO, {"role": "assistant", "content": ""}, one, two, HELLO) == (
+        Message("user", (Text("Hello"),)),
+        Message("assistant", ()),
+        Message("user", (ToolResult("call_1", (Text("1"),)), ToolResult("call_2", (Text("2"),)), Text("Hello"))),
+    )
+
+
+def test_messages_of_the_user_that_follow_each_other_stay_apart() -> None:
+    assert len(said(HELLO, HELLO)) == 2
+
+
+def test_images_and_files_are_understood() -> None:
+    parts = [
+        {"type": "text", "text": "See:"},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA", "detail": "low"}},
+        {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}},
+        {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,AAAA"}},
+        {"type": "file", "file": {"file_id": "file-1"}},
+    ]
+    assert said({"role": "user", "content": parts})[0].blocks == (
+        Text("See:"),
+        Image("base64", "AAAA", "image/png"),
+        Image("url", "https://example.org/a.png"),
+        Document("base64", "AAAA", "application/pdf", title="a.pdf"),
+        Document("file", "file-1"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("message", "complaint"),
+    [
+        ({"content": "x"}, "messages.0.role: Field required"),
+        ({"role": "function", "content": "x"}, "messages.0.role: Input should be 'system', 'developer', 'user',"),
+        ({"role": "tool", "content": "x"}, "messages.0.tool_call_id: Field required"),
+        ({"role": "user", "content": 5}, "messages.0.content: Input should be a valid list"),
+        ({"role": "user", "content": [{"text": "x"}]}, "messages.0.content.0.type: Field required"),
+        ({"role": "user", "content": [{"type": "text"}]}, "messages.0.content.0.text: Field required"),
+        ({"role": "user", "content": [{"type": "image_url"}]}, "messages.0.content.0.image_url: Field required"),
+        ({"role": "user", "content": [{"type": "input_audio"}]}, "messages.0.content.0.type: Input should be 'text',"),
+        (
+            {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "ftp://x"}}]},
+            "messages.0.content.0.image_url.url: Input should be an http(s) URL or a base64 data URL",
+        ),
+        ({"role": "user", "content": [{"type": "file", "file": {}}]}, "messages.0.content.0.file.file_data: Field"),
+        (
+            {"role": "user", "content": [{"type": "file", "file": {"file_data": "AAAA"}}]},
+            "messages.0.content.0.file.file_data: Input should be a base64 data URL",
+        ),
+    ],
+)
+def test_a_wrong_message_is_named_by_its_path(message: object, complaint: str) -> None:
+    assert refused(message).startswith(complaint)
+
+
+@pytest.mark.parametrize(
+    ("call", "complaint"),
+    [
+        (
+            {"id": "c", "type": "custom", "function": {"name": "f"}},
+            "messages.1.tool_calls.0.type: Input should be 'fun",
+        ),
+        (
+            {"id": "c", "function": {"name": "f", "arguments": "{"}},
+            "messages.1.tool_calls.0.function.arguments: Input should be a JSON object in a string",
+        ),
+        (
+            {"id": "c", "function": {"name": "f", "arguments": "[]"}},
+            "messages.1.tool_calls.0.function.arguments: Input should be a valid dictionary",
+        ),
+        ({"id": "", "function": {"name": "f"}}, "messages.1.tool_calls.0.id: String should have at least 1 character"),
+        ({"id": "c", "function": {}}, "messages.1.tool_calls.0.function.name: Field required"),
+    ],
+)
+def test_a_wrong_call_is_named_by_its_path(call: object, complaint: str) -> None:
+    assert refused(HELLO, {"role": "assistant", "tool_calls": [call]}).startswith(complaint)
+
+
+def test_there_must_be_a_message_that_is_not_the_systems() -> None:
+    assert refused({"role": "system", "content": "x"}) == "messages: at least one message of the user is required"
+    body = msgspec.json.encode({"model": "m", "messages": [HELLO] * 100_001})
+    with pytest.raises(InvalidRequest, match="at most 100000 items"):
+        parse(body)
+
+
+# ---------------------------------------------------------------- tools
+
+
+def test_tools_are_kept_in_the_form_of_the_api() -> None:
+    strict = {"type": "function", "function": {"name": "list", "strict": True, "parameters": None}}
+    request = parsed(tools=[TOOL, strict]).request
+    assert [tool.name for tool in request.tools] == ["read", "list"]
+    assert request.tools[1].strict
+    assert msgspec.json.decode(request.raw_tools) == [
+        {"name": "read", "description": "Reads.", "input_schema": {"type": "object"}},
+        {"name": "list", "input_schema": {"type": "object", "properties": {}}, "strict": True},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "choice"),
+    [
+        ({}, None),
+        ({"parallel_tool_calls": False}, ToolChoice("auto", parallel=False)),
+        ({"parallel_tool_calls": True}, None),
+        ({"tool_choice": "auto"}, ToolChoice("auto")),
+        ({"tool_choice": "none"}, ToolChoice("none")),
+        ({"tool_choice": "required", "parallel_tool_calls": False}, ToolChoice("any", parallel=False)),
+        ({"tool_choice": {"type": "function", "function": {"name": "read"}}}, ToolChoice("tool", "read")),
+    ],
+)
+def test_the_choice_among_tools(fields: dict[str, Any], choice: ToolChoice | None) -> None:
+    assert parsed(tools=[TOOL], **fields).request.tool_choice == choice
+
+
+def test_without_tools_there_is_nothing_to_call_one_at_a_time() -> None:
+    request = parsed(tools=[], parallel_tool_calls=False).request
+    assert (request.tool_choice, request.tools, request.raw_tools) == (None, (), b"")
+
+
+@pytest.mark.parametrize(
+    ("fields", "complaint"),
+    [
+        ({"tools": [{"type": "custom"}]}, "tools.0.type: Input should be 'function', not 'custom'"),
+        ({"tools": [{"type": "function"}]}, "tools.0.function: Field required"),
+        ({"tools": [TOOL, TOOL]}, "tools: Tool names must be unique."),
+        (
+            {"tools": [{"type": "function", "function": {"name": "x" * 129}}]},
+            "tools.0.function.name: String should have at most 128 characters",
+        ),
+        (
+            {"tools": [{"type": "function", "function": {"name": "x", "parameters": []}}]},
+            "tools.0.function.parameters: Input should be a valid dictionary",
+        ),
+        ({"tool_choice": "any"}, "tool_choice: Input should be 'auto', 'none' or 'required', not 'any'"),
+        ({"tool_choice": {"type": "allowed_tools"}}, "tool_choice.type: Input should be 'function'"),
+        ({"tool_choice": {"type": "function"}}, "tool_choice.function: Field required"),
+        (
+            {"tool_choice": {"type": "function", "function": {"name": "write"}}, "tools": [TOOL]},
+            "tool_choice.function.name: Tool 'write' not found in tools",
+        ),
+    ],
+)
+def test_wrong_tools_are_named_by_their_path(fields: dict[str, Any], complaint: str) -> None:
+    assert refused(**fields).startswith(complaint)
+
+
+# ---------------------------------------------------------------- parameters
+
+
+def test_limits_and_sampling() -> None:
+    request = parsed(
+        max_tokens=5, max_completion_tokens=7, temperature=1.5, top_p=0.5, top_k=3, stop="END", user="me", stream=True
+    ).request
+    assert (request.max_tokens, request.open_ended) == (7, False)
+    assert (request.temperature, request.top_p, request.top_k) == (1.5, 0.5, 3)
+    assert (request.stop_sequences, request.user_id, request.stream) == (("END",), "me", True)
+    assert parsed(stop=["a", "b"]).request.stop_sequences == ("a", "b")
+    assert parsed(max_tokens=5).request.max_tokens == 5
+
+
+def test_without_a_limit_only_upstreams_that_need_one_get_one() -> None:
+    request = parsed().request
+    assert (request.max_tokens, request.open_ended) == (NO_LIMIT, True)
+    for provider, limit in (
+        ("openai", "max_tokens"),
+        ("openai-responses", "max_output_tokens"),
+        ("gemini", "maxOutputTokens"),
+        ("minimax", "max_tokens"),
+        ("anthropic", "none of its own"),
+    ):
+        target = Target(provider, "model", PROFILES[provider])
+        body = adapters.adapter(target.profile).build(request, target).body
+        assert limit.encode() not in body
+        assert (b'"max_tokens":32000' in body) == (provider == "anthropic")
+
+
+def test_effort_is_the_canonical_one() -> None:
+    assert parsed(reasoning_effort="minimal").request.effort == "minimal"
+    none = parsed(reasoning_effort="none").request
+    assert (none.effort, none.thinking) == ("", ThinkingConfig("disabled"))
+    anthropic = Target("anthropic", "claude", PROFILES["anthropic"])
+    body = adapters.adapter(anthropic.profile).build(parsed(reasoning_effort="minimal").request, anthropic).body
+    assert b'"output_config":{"effort":"low"}' in body
+
+
+def test_the_form_of_the_answer() -> None:
+    schema = {"name": "answer", "strict": True, "schema": {"type": "object"}}
+    request = parsed(response_format={"type": "json_schema", "json_schema": schema}).request
+    assert (request.output_schema, request.extras) == (b'{"type":"object"}', b"")
+    assert parsed(response_format={"type": "text"}).request.extras == b""
+    request = parsed(response_format={"type": "json_object"}).request
+    assert request.extras == b'{"response_format":{"type":"json_object"}}'
+    for provider, takes in (("openai", True), ("deepseek", True), ("minimax", False)):
+        target = Target(provider, "model", PROFILES[provider])
+        sent = adapters.adapter(target.profile).build(request, target)
+        assert (b'"response_format":{"type":"json_object"}' in sent.body) == takes
+        assert any(note.rule == "structured-output" for note in sent.notes) != takes
+
+
+def test_parameters_of_chat_only_go_to_those_who_speak_it() -> None:
+    request = parsed(seed=5, logit_bias={"1": 2}).request
+    assert request.extras == b'{"seed":5,"logit_bias":{"1":2}}'
+    target = Target("openai", "gpt-5", PROFILES["openai"])
+    body = msgspec.json.decode(adapters.adapter(target.profile).build(request, target).body)
+    assert (body["seed"], body["logit_bias"]) == (5, {"1": 2})
+    assert adapters.left_out(request, PROFILES["openai"]) == ()
+    assert adapters.left_out(parsed().request, PROFILES["gemini"]) == ()
+    assert [note.what for note in adapters.left_out(request, PROFILES["gemini"])] == [
+        "Google Gemini takes no seed, logit_bias"
+    ]
+
+
+def test_what_nobody_knows_is_noted_and_null_is_absent() -> None:
+    request = parsed(extra_thing=1, stop=None, n=1, logprobs=False, modalities=["text"]).request
+    assert request.unknown == ("extra_thing",)
+
+
+def test_usage_in_a_stream_has_to_be_asked_for() -> None:
+    assert parsed(stream=True, stream_options={"include_usage": True}).include_usage
+    assert not parsed(stream=True, stream_options={}).include_usage
+    assert not parsed(stream=True).include_usage
+
+
+@pytest.mark.parametrize(
+    ("fields", "complaint"),
+    [
+        ({"n": 2}, "n: Input should be 1"),
+        ({"logprobs": True}, "logprobs: "),
+        ({"top_logprobs": 3}, "top_logprobs: "),
+        ({"modalities": ["text", "audio"]}, "modalities: "),
+        ({"audio": {}}, "audio: "),
+        ({"functions": []}, "functions: "),
+        ({"function_call": "auto"}, "function_call: "),
+        ({"web_search_options": {}}, "web_search_options: "),
+        ({"max_tokens": 0}, "max_tokens: Input should be greater than or equal to 1"),
+        ({"max_completion_tokens": -1}, "max_completion_tokens: Input should be from 0 to"),
+        ({"temperature": 2.5}, "temperature: Input should be from 0 to 2"),
+        ({"top_p": -1}, "top_p: Input should be from 0 to 1"),
+        ({"top_k": -1}, "top_k: Input should be from 0"),
+        ({"stop": 5}, "stop: Input should be a valid"),
+        ({"reasoning_effort": "huge"}, "reasoning_effort: Input should be 'none', "),
+        ({"response_format": {"type": "xml"}}, "response_format.type: Input should be 'text', "),
+        ({"response_format": {"type": "json_schema"}}, "response_format.json_schema: Field required"),
+        ({"response_format": {"type": "json_schema", "json_schema": {}}}, "response_format.json_schema.schema: Field"),
+        ({"model": "x" * 257}, "model: String should have at most 256 characters"),
+        ({"model": ""}, "model: String should have at least 1 character"),
+        ({"model": None}, "model: Field required"),
+        ({"messages": None}, "messages: Field required"),
+        ({"messages": "hi"}, "messages: Input should be a valid list"),
+        ({"stream": "yes"}, "stream: Input should be a valid boolean"),
+    ],
+)
+def test_a_wrong_parameter_is_named(fields: dict[str, Any], complaint: str) -> None:
+    assert refused(**fields).startswith(complaint)
+
+
+def test_a_body_that_is_no_json_says_where() -> None:
+    with pytest.raises(InvalidRequest, match="not valid JSON"):
+        parse(b'{"model": }')

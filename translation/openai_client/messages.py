@@ -1,0 +1,190 @@
+"""Chat messages to canonical ones.
+
+What stands before the first other message as `system` or `developer` is the system prompt. A `tool` message is a tool
+result, which is the user's in the canonical form; what the user says right after it belongs to the same message.
+"""
+
+import re
+
+import msgspec
+from msgspec import Raw, Struct
+
+from translation.client.paths import carried_object, decode, named, one_of, wrong
+from translation.memo import Memo
+from translation.values import Block, Document, Image, Message, Text, Thinking, ToolResult, ToolUse
+
+ROLES = ("system", "developer", "user", "assistant", "tool")
+ABSENT = Raw(b"")
+NOTHING = (b"", b"null")
+MAX_MESSAGES = 100_000
+PARTS = ("text", "image_url", "file")
+
+_DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)(?:;[^,;]*)*?;base64,")
+
+
+class FunctionWire(Struct):
+    name: str
+    arguments: str = ""
+
+
+class CallWire(Struct):
+    id: str
+    function: FunctionWire
+    type: str = "function"
+
+
+class MessageWire(Struct):
+    role: str
+    content: Raw = ABSENT
+    refusal: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    tool_calls: list[CallWire] | None = None
+    tool_call_id: str | None = None
+
+
+class ImageWire(Struct):
+    url: str
+
+
+class FileWire(Struct):
+    file_data: str | None = None
+    file_id: str | None = None
+    filename: str | None = None
+
+
+class PartWire(Struct):
+    type: str
+    text: str | None = None
+    refusal: str | None = None
+    image_url: ImageWire | None = None
+    file: FileWire | None = None
+
+
+class Conversation(Struct, frozen=True):
+    system: tuple[Text, ...]
+    raw_system: bytes  # the same in the API's own form: how it is stored
+    messages: tuple[Message, ...]
+
+
+_RAWS = msgspec.json.Decoder(list[Raw])
+_STRING = msgspec.json.Decoder(str)
+_MESSAGE = msgspec.json.Decoder(MessageWire)
+_PART = msgspec.json.Decoder(PartWire)
+_SEEN: Memo[Message] = Memo(budget=16 * 1024 * 1024, largest=256 * 1024)
+
+
+def conversation(raw: Raw) -> Conversation:
+    raws = decode(_RAWS, raw, "messages")
+    if len(raws) > MAX_MESSAGES:
+        raise wrong("messages", f"List should have at most {MAX_MESSAGES} items")
+    given = [_message(bytes(one), f"messages.{index}") for index, one in enumerate(raws)]
+    first = next((index for index, message in enumerate(given) if message.role != "system"), len(given))
+    if first == len(given):
+        raise wrong("messages", "at least one message of the user is required")
+    system = tuple(block for message in given[:first] for block in message.blocks if isinstance(block, Text))
+    told = msgspec.json.encode([{"type": "text", "text": block.text} for block in system]) if system else b""
+    return Conversation(system, told, tuple(_grouped(given[first:])))
+
+
+def _grouped(messages: list[Message]) -> list[Message]:
+    """Results, and what the user says after them, are one message."""
+    out: list[Message] = []
+    for message in messages:
+        if message.role == "user" and out and any(isinstance(block, ToolResult) for block in out[-1].blocks):
+            out[-1] = Message("user", out[-1].blocks + message.blocks)
+        else:
+            out.append(message)
+    return out
+
+
+def _message(raw: bytes, path: str) -> Message:
+    return _SEEN.get(raw, lambda: _parsed(raw, path))
+
+
+def _parsed(raw: bytes, path: str) -> Message:
+    wire = decode(_MESSAGE, raw, path)
+    content = _content(wire.content, path + ".content")
+    match wire.role:
+        case "user":
+            return Message("user", content)
+        case "assistant":
+            return Message("assistant", _answer(wire, content, path))
+        case "tool":
+            if wire.tool_call_id is None:
+                raise wrong(path + ".tool_call_id", "Field required")
+            return Message("user", (ToolResult(named(wire.tool_call_id, path + ".tool_call_id"), content),))
+        case "system" | "developer":
+            return Message("system", content)
+        case other:
+            raise one_of(path + ".role", ROLES, other)
+
+
+def _answer(wire: MessageWire, content: tuple[Block, ...], path: str) -> tuple[Block, ...]:
+    thought = wire.reasoning_content or wire.reasoning
+    calls = enumerate(wire.tool_calls or ())
+    return (
+        *((Thinking(thought),) if thought else ()),
+        *content,
+        *((Text(wire.refusal),) if wire.refusal else ()),
+        *(_call(call, f"{path}.tool_calls.{index}") for index, call in calls),
+    )
+
+
+def _call(call: CallWire, path: str) -> ToolUse:
+    if call.type != "function":
+        raise one_of(path + ".type", ("function",), call.type)
+    given = call.function.arguments.strip() or "{}"
+    place = path + ".function.arguments"
+    try:
+        arguments = carried_object(given.encode(), place)
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        raise wrong(place, "Input should be a JSON object in a string") from None
+    return ToolUse(named(call.id, path + ".id"), named(call.function.name, path + ".function.name"), arguments)
+
+
+# ---------------------------------------------------------------- content
+
+
+def _content(raw: Raw, path: str) -> tuple[Block, ...]:
+    content = bytes(raw)
+    if content in NOTHING:
+        return ()
+    if content.startswith(b'"'):
+        text = _STRING.decode(content)
+        return (Text(text),) if text else ()
+    parts = decode(_RAWS, content, path)
+    return tuple(_part(decode(_PART, part, f"{path}.{index}"), f"{path}.{index}") for index, part in enumerate(parts))
+
+
+def _part(part: PartWire, path: str) -> Block:
+    match part:
+        case PartWire(type="text", text=str(text)) | PartWire(type="refusal", refusal=str(text)):
+            return Text(text)
+        case PartWire(type="image_url", image_url=ImageWire(url=url)):
+            return _image(url, path + ".image_url.url")
+        case PartWire(type="file", file=FileWire() as file):
+            return _file(file, path + ".file")
+        case PartWire(type="text" | "refusal" | "image_url" | "file" as kind):
+            raise wrong(f"{path}.{kind}", "Field required")
+        case _:
+            raise one_of(path + ".type", PARTS, part.type)
+
+
+def _image(url: str, path: str) -> Image:
+    if data := _DATA_URL.match(url):
+        return Image("base64", url[data.end() :], data[1])
+    if url.startswith(("https://", "http://")):
+        return Image("url", url)
+    raise wrong(path, "Input should be an http(s) URL or a base64 data URL")
+
+
+def _file(file: FileWire, path: str) -> Document:
+    if file.file_id is not None:
+        return Document("file", named(file.file_id, path + ".file_id"), title=file.filename or "")
+    if file.file_data is None:
+        raise wrong(path + ".file_data", "Field required")
+    data = _DATA_URL.match(file.file_data)
+    if data is None:
+        raise wrong(path + ".file_data", "Input should be a base64 data URL")
+    return Document("base64", file.file_data[data.end() :], data[1], title=file.filename or "")
