@@ -17,6 +17,7 @@ PERMISSION = "conversations.view_content"
 SHOWN = 20_000  # characters of one value on a page
 FOLDED = 400  # longer values are folded
 TAIL = 1_000  # of a cut value's end
+LARGE = 10 * (SHOWN + TAIL)  # bytes that are not worth decoding whole
 
 
 class Shown(Struct, frozen=True):
@@ -50,7 +51,10 @@ def reads_content(request: HttpRequest) -> bool:
 
 
 def shown(value: str | bytes, label: str = "") -> Shown:
-    """A value cut to what a page can hold. Bytes are decoded as far as they can be."""
+    """A value cut to what a page can hold. Bytes are decoded as far as they can be, and only what is shown of them."""
+    if isinstance(value, bytes) and len(value) > LARGE:
+        head, tail = (part.decode("utf-8", "ignore") for part in (value[:SHOWN], value[-TAIL:]))
+        return Shown(harmless(head), len(value), len(value) - SHOWN - TAIL, harmless(tail), label)
     size = len(value) if isinstance(value, bytes) else len(value.encode("utf-8", "surrogatepass"))
     text = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value
     # Carriage returns at line ends are no news; alone they are.

@@ -34,6 +34,8 @@ def test_a_line_of_five_megabytes_is_cut() -> None:
         5_000_000,
     )
     assert value.folded
+    raw = shown("é".encode() * 2_500_000)
+    assert (raw.text, raw.size, raw.tail[-1]) == ("é" * (SHOWN // 2), 5_000_000, "é")
 
 
 @pytest.mark.parametrize(
