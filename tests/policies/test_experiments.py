@@ -7,10 +7,12 @@ from anthropic import Anthropic
 from anthropic.types import MessageParam, ToolParam
 
 from tests.conftest import StartBridge
-from tests.policies.chat import PATH, calls, says, streams_call, streams_text
+from tests.servers.chat import calls, streamed_calls, streamed_text, text
 from tests.servers.upstream import ScriptedUpstream
 from translation.policies.policy import GUARDRAIL
 
+PATH = "/v1/chat/completions"
+READ = ("call_0", "Read", {"path": "README"})
 ASK = "Read README and summarize."
 README = "# Toolbridge"
 SUMMARY = "It is about a bridge."
@@ -61,8 +63,8 @@ def system(profile: str) -> dict[str, str]:
     return SYSTEM if profile == "conservative" else {"role": "system", "content": "Be brief."}
 
 
-def user(text: str) -> dict[str, str]:
-    return {"role": "user", "content": text}
+def user(words: str) -> dict[str, str]:
+    return {"role": "user", "content": words}
 
 
 def call(id_: str = "call_0", path: str = "README") -> dict[str, Any]:
@@ -81,7 +83,7 @@ def names(body: dict[str, Any]) -> list[str]:
 @BOTH
 def test_e1_minimal_tool_chain(start_bridge: StartBridge, upstream: ScriptedUpstream, profile: str) -> None:
     session = Session(start_bridge, upstream, profile)
-    upstream.queue(PATH, calls("Read", {"path": "README"}), says(SUMMARY))
+    upstream.queue(PATH, calls(READ), text(SUMMARY))
     session.user(ASK)
     first = session.answer()
     assert first.stop_reason == "tool_use"
@@ -100,7 +102,7 @@ def test_e1_minimal_tool_chain(start_bridge: StartBridge, upstream: ScriptedUpst
 @BOTH
 def test_e2_mixed_turn(start_bridge: StartBridge, upstream: ScriptedUpstream, profile: str) -> None:
     session = Session(start_bridge, upstream, profile)
-    upstream.queue(PATH, calls("Read", {"path": "README"}), says(SUMMARY))
+    upstream.queue(PATH, calls(READ), text(SUMMARY))
     session.user(ASK)
     session.user([result(session.answer()), {"type": "text", "text": ASK}])
     session.answer()
@@ -110,7 +112,7 @@ def test_e2_mixed_turn(start_bridge: StartBridge, upstream: ScriptedUpstream, pr
 @BOTH
 def test_e3_history_replay(start_bridge: StartBridge, upstream: ScriptedUpstream, profile: str) -> None:
     session = Session(start_bridge, upstream, profile)
-    upstream.queue(PATH, calls("Read", {"path": "README"}), says(SUMMARY), says("As I said."))
+    upstream.queue(PATH, calls(READ), text(SUMMARY), text("As I said."))
     session.user(ASK)
     session.user([result(session.answer())])
     session.answer()
@@ -130,7 +132,7 @@ def test_e3_history_replay(start_bridge: StartBridge, upstream: ScriptedUpstream
 @BOTH
 def test_e4_intentional_refresh(start_bridge: StartBridge, upstream: ScriptedUpstream, profile: str) -> None:
     session = Session(start_bridge, upstream, profile)
-    upstream.queue(PATH, calls("Read", {"path": "README"}), says(SUMMARY), calls("Read", {"path": "README"}, "call_1"))
+    upstream.queue(PATH, calls(READ), text(SUMMARY), calls(("call_1", "Read", {"path": "README"})))
     session.user(ASK)
     session.user([result(session.answer())])
     session.answer()
@@ -143,7 +145,7 @@ def test_e4_intentional_refresh(start_bridge: StartBridge, upstream: ScriptedUps
 @BOTH
 def test_e5_streaming(start_bridge: StartBridge, upstream: ScriptedUpstream, profile: str) -> None:
     session = Session(start_bridge, upstream, profile)
-    upstream.queue(PATH, streams_call("Read", {"path": "README"}), streams_text("It is ", "about a bridge."))
+    upstream.queue(PATH, streamed_calls(READ), streamed_text("It is ", "about a bridge."))
     session.user(ASK)
     deltas, found = _streamed(session)
     assert deltas == []
@@ -172,7 +174,7 @@ def test_a_loop_is_broken_by_one_more_try_under_conservative(
     start_bridge: StartBridge, upstream: ScriptedUpstream
 ) -> None:
     session = Session(start_bridge, upstream, "conservative")
-    upstream.queue(PATH, *(calls("Read", {"path": "README"}, f"call_{n}") for n in range(4)), says(SUMMARY))
+    upstream.queue(PATH, *(calls((f"call_{n}", "Read", {"path": "README"})) for n in range(4)), text(SUMMARY))
     session.user("Go on.")
     for _ in range(3):
         session.user([result(session.answer())])
