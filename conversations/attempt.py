@@ -5,6 +5,7 @@ from conversations.upstream import Answer, Upstreams, key_refused
 from translation import adapters
 from translation.accumulator import Accumulator
 from translation.adapter import UpstreamRequest
+from translation.errors import BridgeError
 from translation.events import Event, Finished, MessageStart, WireEvent
 from translation.policies import Watch
 from translation.values import Request, Usage
@@ -41,10 +42,16 @@ class Attempt:
         if not 200 <= answer.status < 300:
             body = await answer.body()
             self._keep(body)
-            if answer.status in (401, 403):
-                raise key_refused(answer.status)
-            raise self._adapter.failure(target, answer.status, dict(answer.headers), body)
+            error = self._failure(answer, body)
+            upstreams.judge(self.route.upstream, answer, error)
+            raise error
+        upstreams.judge(self.route.upstream, answer, None)
         self._decoder = self._adapter.decoder(self._request, target, self._sent, answer.content_type)
+
+    def _failure(self, answer: Answer, body: bytes) -> BridgeError:
+        if answer.status in (401, 403):
+            return key_refused(answer.status)
+        return self._adapter.failure(self.route.target, answer.status, dict(answer.headers), body)
 
     async def events(self) -> list[Event]:
         """What the next upstream read brings; nothing when the reader was nudged."""

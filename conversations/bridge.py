@@ -2,28 +2,40 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Coroutine
 from typing import Any
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from conversations import ids
 from conversations.catalog import Catalog
+from conversations.course import awake
 from conversations.estimates import Estimates
+from conversations.health import Rested
 from conversations.ledger import Prices
 from conversations.limits import Admission, Limits
 from conversations.meter import Meter
 from conversations.preparing import Prepared, prepare
+from conversations.records import storable
 from conversations.repeats import Repeat, claims, refused
-from conversations.routing import Router
+from conversations.routing import Route, Router
 from conversations.state import State
 from conversations.store import Store
+from conversations.store.database import timestamp
+from conversations.store.routes import SaveLearned, SaveRest
 from conversations.store.writes import AlreadyClaimed
 from conversations.turn import Ask, Turn
 from conversations.upstream import Upstreams
+from translation.adapter import Target
 from translation.errors import BridgeError, InvalidRequest, StoreUnavailable
+from translation.remedies import Remedy
 
 log = logging.getLogger(__name__)
+
+LESSON_LIMIT = 500  # characters of a remedy
 
 
 class Settings(Struct, frozen=True):
@@ -59,6 +71,7 @@ class Bridge:
         self.settings = settings
         self.estimates = Estimates()
         self.catalog = Catalog(router, upstreams)
+        upstreams.health.tell = self._tell_rest
         self.running: dict[int, set[Turn]] = {}  # by conversation
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -88,7 +101,7 @@ class Bridge:
         return turn
 
     async def prepare(self, ask: Ask) -> Prepared:
-        route = self.router.resolve(ask.request.model)
+        route = self._awake(self.router.resolve(ask.request.model))
         return await prepare(self.state, ask.key.id, ask.key.storage, ask.request, ask.identity, route)
 
     async def count(self, ask: Ask) -> int:
@@ -103,6 +116,32 @@ class Bridge:
             if prepared.conversation.row.recognised == "new" and not prepared.conversation.stored:
                 self.state.forget(prepared.conversation.row.id)  # nobody will ask for it again
         return await self.estimates.count(target.upstream, target.model, body)
+
+    # ------------------------------------------------------------ upstreams
+
+    def _awake(self, route: Route) -> Route:
+        """A target that rests is passed over while another one does not."""
+        return awake((route, *route.following()), self.upstreams.health) if route.fallbacks else route
+
+    def learn(self, target: Target, remedy: Remedy) -> None:
+        """What a refusal taught: known here at once, in every process within a second."""
+        self.router.learn(target, remedy)
+        why, lesson = storable(remedy.why, 2000), replace(remedy, why="")
+        written = msgspec.json.encode(lesson).decode()
+        if len(written) <= LESSON_LIMIT:
+            self.track(self._write(SaveLearned(target.upstream, target.model[:200], written, why)))
+
+    def _tell_rest(self, rested: Rested) -> None:
+        log.warning("upstream %s rests: key %s, %s, %s s", rested.upstream, rested.key, rested.reason, rested.seconds)
+        start = time.time()
+        span = (timestamp(start), timestamp(start + rested.seconds))
+        self.track(self._write(SaveRest(rested.upstream, rested.key, storable(rested.reason, 200), *span)))
+
+    async def _write(self, write: SaveLearned | SaveRest) -> None:
+        try:
+            await self.store.write(write)
+        except StoreUnavailable as error:
+            log.warning("%s is known to this process only: %s", type(write).__name__, error.message)
 
     # ------------------------------------------------------------ running turns
 

@@ -7,12 +7,12 @@ from msgspec.structs import replace
 
 from conversations import records
 from conversations.bridge import Bridge
+from conversations.course import Course
 from conversations.limits import Admission
 from conversations.routing import Route
 from conversations.store.reads import KeyRow
 from conversations.store.writes import RecordUsage, UsageRow
-from conversations.turn import pause
-from conversations.upstream import Upstream, key_refused
+from conversations.upstream import Answer, Upstream, key_refused
 from translation.adapter import UpstreamRequest
 from translation.errors import BridgeError, InvalidRequest, UpstreamFault
 from translation.openai_client import embeddings
@@ -35,15 +35,17 @@ async def create(bridge: Bridge, key: KeyRow, body: bytes, request_id: str) -> b
 
 
 async def _tried(bridge: Bridge, route: Route, asked: embeddings.Asked, entries: list[UsageRow]) -> bytes:
-    upstream, sent = _addressed(route, asked)
-    for attempt in range(bridge.settings.retries + 1):
+    course = Course(bridge.settings.retries, bridge.upstreams.health)
+    while True:
+        upstream, sent = _addressed(route, asked)
         try:
             return await _attempt(bridge, route, upstream, sent, entries)
         except UpstreamFault as error:
-            if not error.transient or attempt == bridge.settings.retries:
-                raise
-            await asyncio.sleep(pause(attempt, error))
-    raise AssertionError("the last attempt returns or raises")
+            step = course.after(route, error)
+            if step is None or not step.route.target.profile.embeddings:
+                raise course.error or error from None
+            route = step.route
+            await asyncio.sleep(step.pause)
 
 
 def _addressed(route: Route, asked: embeddings.Asked) -> tuple[Upstream, UpstreamRequest]:
@@ -79,11 +81,17 @@ async def _attempt(
 async def _answer(bridge: Bridge, upstream: Upstream, sent: UpstreamRequest) -> bytes:
     answer = await bridge.upstreams.send(upstream, sent)
     if 200 <= answer.status < 300:
+        bridge.upstreams.judge(upstream, answer, None)
         return await answer.body(ANSWER_LIMIT)
+    error = _refusal(answer, await answer.body())
+    bridge.upstreams.judge(upstream, answer, error)
+    raise error
+
+
+def _refusal(answer: Answer, body: bytes) -> BridgeError:
     if answer.status in (401, 403):
-        await answer.close()
-        raise key_refused(answer.status)
-    raise refusal(answer.status, dict(answer.headers), await answer.body())
+        return key_refused(answer.status)
+    return refusal(answer.status, dict(answer.headers), body)
 
 
 def _estimated(bridge: Bridge, route: Route, sent: UpstreamRequest) -> Usage:

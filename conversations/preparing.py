@@ -33,12 +33,33 @@ class Prepared(Struct, frozen=True):
     base: Answer | None
     received: Request  # with what the store put before it, as it will be stored
     chain: tuple[bytes, ...]
-    request: Request  # hydrated, under the policies, repaired
-    route: Route
-    sent: UpstreamRequest
+    hydrated: Request
+    restored: tuple[Note, ...]  # what was put into it from the store
+    aimed: "Aimed"
     notes: tuple[Note, ...]
     system_digest: bytes
     tools_digest: bytes
+
+    @property
+    def request(self) -> Request:
+        return self.aimed.request
+
+    @property
+    def route(self) -> Route:
+        return self.aimed.route
+
+    @property
+    def sent(self) -> UpstreamRequest:
+        return self.aimed.sent
+
+
+class Aimed(Struct, frozen=True):
+    """A request made ready for one target."""
+
+    route: Route
+    request: Request  # under the policies, repaired
+    sent: UpstreamRequest
+    notes: tuple[Note, ...]
 
 
 async def prepare(state: State, key: int, storage: str, request: Request, identity: Identity, route: Route) -> Prepared:
@@ -59,24 +80,45 @@ async def prepare(state: State, key: int, storage: str, request: Request, identi
         snapshot = await state.know(conversation, wanted(received, hashes))
     # What was put before the client's first message moves it; the other notes count the whole history already.
     moved = len(received.messages) - len(asked.messages)
-    shifted = [replace(note, message=note.message + moved) for note in notes]
+    restored = tuple(replace(note, message=note.message + moved) for note in notes)
     hydrated = hydrate(received, hashes, snapshot)
-    governed, policy_notes = policies.apply(hydrated, route.target.profile, route.policy)
-    repaired, repair_notes = repair(governed, route.target.profile)
-    sent = adapters.adapter(route.target.profile).build(repaired, route.target)
-    lost = adapters.left_out(repaired, route.target.profile)
+    aimed = aim(hydrated, route)
     return Prepared(
         conversation,
         resolved.base,
         received,
         hashes,
-        repaired,
-        route,
-        sent,
-        _fresh((*shifted, *policy_notes, *repair_notes, *sent.notes, *lost), conversation, hashes),
+        hydrated,
+        restored,
+        aimed,
+        _fresh((*restored, *aimed.notes), conversation, hashes),
         digest(received.raw_system) if received.raw_system else b"",
         digest(received.raw_tools) if received.raw_tools else b"",
     )
+
+
+def aim(hydrated: Request, route: Route) -> Aimed:
+    governed, policy_notes = policies.apply(hydrated, route.target.profile, route.policy)
+    repaired, repair_notes = repair(governed, route.target.profile)
+    sent = build(repaired, route)
+    lost = adapters.left_out(repaired, route.target.profile)
+    return Aimed(route, repaired, sent, (*policy_notes, *repair_notes, *sent.notes, *lost))
+
+
+def aim_elsewhere(prepared: Prepared, route: Route) -> Prepared:
+    """The same request for another target."""
+    aimed = aim(prepared.hydrated, route)
+    notes = _fresh((*prepared.restored, *aimed.notes), prepared.conversation, prepared.chain)
+    return replace(prepared, aimed=aimed, notes=notes)
+
+
+def build(request: Request, route: Route) -> UpstreamRequest:
+    return adapters.adapter(route.target.profile).build(outgoing(request, route), route.target)
+
+
+def outgoing(request: Request, route: Route) -> Request:
+    """What the upstream is asked: a stream only if its route wants one."""
+    return request if route.streams or not request.stream else replace(request, stream=False)
 
 
 async def _completed(

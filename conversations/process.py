@@ -31,6 +31,7 @@ from conversations.routing import Router
 from conversations.state import State
 from conversations.store import Store, reads
 from conversations.store.database import Database, timestamp
+from conversations.store.routes import Configuration, configuration
 from conversations.store.writes import Heartbeat
 from conversations.upstream import Upstreams
 from translation.errors import ConversationEnded, ShuttingDown, StoreUnavailable
@@ -63,6 +64,7 @@ class WebProcess:
         self._starting: asyncio.Task[None] | None = None
         self._jobs: list[asyncio.Task[None]] = []
         self._seen: set[int] = set()
+        self._routes_changed = False
         self._heard = time.time()
 
     async def start_once(self) -> None:
@@ -82,7 +84,7 @@ class WebProcess:
         await self.demo.start()
         try:
             await self._register()
-        except DatabaseError as error:
+        except (DatabaseError, StoreUnavailable) as error:
             log.error("state.unavailable at start, trying again: %s", error)
             self._job(self._register_later())
         self._job(self._every(TICK_SECONDS, self._tick))
@@ -136,6 +138,7 @@ class WebProcess:
         )
         upstreams = Upstreams(self.conf.upstream_idle_seconds)
         router = Router(self.conf, self.demo.url)
+        router.load(await self._configuration())
         self.bridge = Bridge(
             self.store, State(self.store, rows), upstreams, router, self.limits, self.meter, rows, settings
         )
@@ -151,6 +154,10 @@ class WebProcess:
         if self.bridge is not None:
             self.bridge.prices = Prices(rows)
 
+    async def _configuration(self) -> Configuration:
+        self._routes_changed = False  # before reading: a change while it reads is another one
+        return await self.store.read(configuration, Configuration())
+
     def _create_row(self) -> int:
         if self.conf.storage == "durable":
             keys.ensure_environment_keys(self.conf.api_keys)
@@ -162,7 +169,7 @@ class WebProcess:
             await asyncio.sleep(1)
             try:
                 await self._register()
-            except DatabaseError:
+            except (DatabaseError, StoreUnavailable):
                 log.debug("state.unavailable still")
 
     # ------------------------------------------------------------ what runs all the time
@@ -207,8 +214,17 @@ class WebProcess:
                 self._seen.add(number)
                 self.apply(kind, ref)
         self._heard = asked
+        if self._routes_changed and self.bridge is not None:
+            await self._load_routes(self.bridge)
         if len(self._seen) > 10_000:
             self._seen = set(sorted(self._seen)[-1_000:])
+
+    async def _load_routes(self, bridge: Bridge) -> None:
+        try:
+            bridge.router.load(await self._configuration())
+        except StoreUnavailable:
+            self._routes_changed = True
+            raise
 
     def hear(self, kind: str, ref: str) -> None:
         """From any thread: a change that this process made itself counts at once."""
@@ -219,6 +235,8 @@ class WebProcess:
         """Forget what a change made untrue."""
         if kind == "key":
             self.callers.forget(ref)
+        elif kind == "routes":
+            self._routes_changed = True  # read with the next look at the changes
         elif self.bridge is None:
             return
         elif kind == "conversation":

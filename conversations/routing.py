@@ -1,15 +1,23 @@
-"""Which upstream answers for a model name. Built from the environment; never asks the database on the hot path."""
+"""Which upstream answers for a model name: the operators' rows first, then what the environment says.
+
+Holds everything in memory; a change of the rows replaces it whole (`load`), so that no request asks the database.
+"""
 
 from fnmatch import fnmatchcase
+from functools import reduce
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from conversations.conf import Conf
+from conversations.configured import Rule, lessons, rules, upstreams
+from conversations.store.routes import Configuration
 from conversations.upstream import Upstream
 from translation.adapter import Target
 from translation.errors import NotFound
 from translation.policies import Policy
-from translation.providers.profiles import PROFILES, Profile
+from translation.providers.profiles import PROFILES
+from translation.remedies import Remedy, remembered
 
 VARIABLES = {
     "anthropic": "ANTHROPIC_API_KEY or ANTHROPIC_UPSTREAM_URL",
@@ -18,14 +26,25 @@ VARIABLES = {
     "xai-responses": "XAI_API_KEY or XAI_BASE_URL",
 }
 CLAUDE_FAMILIES = ("opus", "sonnet", "haiku")
+WILD = frozenset("*?[")
 
 
 class Route(Struct, frozen=True):
-    """Where a request goes."""
+    """Where a request goes, and where instead when that fails."""
 
     upstream: Upstream
     target: Target
     policy: Policy
+    streams: bool = True  # False: the upstream is called whole
+    fallbacks: "tuple[Route, ...]" = ()
+
+    @property
+    def name(self) -> str:
+        return f"{self.target.upstream}/{self.target.model}"
+
+    def following(self) -> "tuple[Route, ...]":
+        """Each fallback, with those after it as its own."""
+        return tuple(replace(route, fallbacks=self.fallbacks[n + 1 :]) for n, route in enumerate(self.fallbacks))
 
 
 class Offer(Struct, frozen=True):
@@ -38,17 +57,20 @@ class Offer(Struct, frozen=True):
 
 class Router:
     def __init__(self, conf: Conf, demo_url: str) -> None:
-        self._upstreams = {
-            item.provider: Upstream(
-                item.provider, PROFILES[item.provider], item.base_url or PROFILES[item.provider].base_url, item.api_keys
-            )
-            for item in conf.upstreams
-        }
-        self._only_demo = not self._upstreams
-        self._upstreams["demo"] = Upstream("demo", PROFILES["demo"], demo_url)
+        self._conf = conf
+        self._demo = Upstream("demo", PROFILES["demo"], demo_url)
         self._policy = Policy(conf.policy)
-        self._learned: dict[tuple[str, str], Profile] = {}
         self._map = {family: getattr(conf.model_map, family) for family in (*CLAUDE_FAMILIES, "default")}
+        self.load(Configuration())
+
+    def load(self, rows: Configuration) -> None:
+        found = upstreams(self._conf, rows.upstreams)
+        self._rules = rules(self._conf, rows.routes)
+        self._lessons = lessons(rows.learned)
+        self._only_demo = not found
+        self._upstreams = {"demo": self._demo} | found
+        # A provider's own name comes before other names for it.
+        self._families = sorted(found.values(), key=lambda item: item.name != item.profile.provider)
 
     @property
     def upstreams(self) -> tuple[Upstream, ...]:
@@ -56,7 +78,8 @@ class Router:
 
     def offers(self) -> tuple[Offer, ...]:
         """The names that the configuration itself knows; what else an upstream has, only the upstream can tell."""
-        names = [f"claude-{family}" for family in CLAUDE_FAMILIES if self._map[family]]
+        names = [rule.pattern for rule in self._rules if WILD.isdisjoint(rule.pattern)]
+        names += [f"claude-{family}" for family in CLAUDE_FAMILIES if self._map[family]]
         names += dict.fromkeys(target for target in self._map.values() if target)
         return tuple(offer for name in (*names, "demo/demo") if (offer := self.offer(name)) is not None)
 
@@ -68,47 +91,74 @@ class Router:
         return Offer(model, target.upstream, target.model)
 
     def resolve(self, model: str) -> Route:
+        lowered = model.lower()
+        for rule in self._rules:
+            if fnmatchcase(lowered, rule.pattern):
+                return self._ruled(rule, model)
         provider, slash, name = model.partition("/")
-        if slash and provider in PROFILES:
+        if slash and (provider in PROFILES or provider in self._upstreams):
             return self._route(provider, name)
         if self._only_demo:
             return self._route("demo", model)
-        lowered = model.lower()
-        for upstream in self._upstreams.values():
+        for upstream in self._families:
             if any(fnmatchcase(lowered, pattern) for pattern in upstream.profile.families):
                 return self._route(upstream.name, model)
+        return self._mapped(model, lowered)
+
+    def learn(self, target: Target, remedy: Remedy) -> None:
+        """What an upstream's refusal taught about one of its models counts from the next request on."""
+        known = self._lessons.get((target.upstream, target.model), ())
+        self._lessons[target.upstream, target.model] = (*known, remedy)
+
+    def _ruled(self, rule: Rule, model: str) -> Route:
+        """A rule's first target that is there; an unknown one is the operator's to see."""
+        asked = model[model.find("/") + 1 :] if "/" in rule.pattern else model
+        routes, missing = [], None
+        for target in rule.targets:
+            provider, _, name = target.partition("/")
+            try:
+                routes.append(
+                    replace(self._route(provider, name.replace("*", asked), rule.policy), streams=rule.streams)
+                )
+            except NotFound as error:
+                missing = missing or error
+        if not routes:
+            raise missing or NotFound(f"model: {model} (its route has no target)")
+        return replace(routes[0], fallbacks=tuple(routes[1:]))
+
+    def _mapped(self, model: str, lowered: str) -> Route:
+        target = self._map["default"]
         if lowered.startswith("claude"):
-            mapped = next(
-                (self._map[family] for family in CLAUDE_FAMILIES if family in lowered and self._map[family]), None
-            )
+            families = (self._map[family] for family in CLAUDE_FAMILIES if family in lowered)
+            mapped = next((found for found in families if found), None)
             if mapped is None and "anthropic" in self._upstreams:
                 return self._route("anthropic", model)
-            if mapped is not None:
-                return self._mapped(mapped)
-        if self._map["default"]:
-            return self._mapped(self._map["default"])
-        raise NotFound(f"model: {model} (no route; set MODEL_MAP_DEFAULT or name it provider/model)")
-
-    def _mapped(self, target: str) -> Route:
+            target = mapped or target
+        if not target:
+            raise NotFound(f"model: {model} (no route; set MODEL_MAP_DEFAULT or name it provider/model)")
         provider, slash, name = target.partition("/")
-        if not slash or provider not in PROFILES:
+        if not slash or (provider not in PROFILES and provider not in self._upstreams):
             raise NotFound(f"model: the model map names {target}, which is not provider/model")
         return self._route(provider, name)
 
-    def _route(self, provider: str, model: str) -> Route:
-        upstream = self._upstreams.get(provider)
+    def _route(self, name: str, model: str, policy: Policy | None = None) -> Route:
+        upstream = self._upstreams.get(name)
         if upstream is None:
-            stem = provider.upper().replace("-", "_")
-            variable = VARIABLES.get(provider, f"{stem}_API_KEY or {stem}_BASE_URL")
-            raise NotFound(f"model: {provider} is not configured; set {variable}")
+            raise NotFound(f"model: {name} is not configured; {_hint(name)}")
         if not model:
-            raise NotFound(f"model: {provider}/ names no model")
+            raise NotFound(f"model: {name}/ names no model")
         if not upstream.base_url:
-            stem = provider.upper().replace("-", "_")
-            raise NotFound(f"model: {provider} has no address; set {stem}_BASE_URL")
-        target = Target(upstream.name, model, self._learned.get((provider, model), upstream.profile))
-        return Route(upstream, target, self._policy)
+            raise NotFound(f"model: {name} has no address; set {_stem(name)}_BASE_URL")
+        profile = reduce(remembered, self._lessons.get((name, model), ()), upstream.profile)
+        return Route(upstream, Target(name, model, profile), policy or self._policy)
 
-    def learn(self, target: Target, profile: Profile) -> None:
-        """What an upstream's refusal taught about one of its models counts from the next request on."""
-        self._learned[target.upstream, target.model] = profile
+
+def _hint(name: str) -> str:
+    if name not in PROFILES:
+        return "no upstream of that name is switched on"
+    variable = VARIABLES.get(name, f"{_stem(name)}_API_KEY or {_stem(name)}_BASE_URL")
+    return f"set {variable}"
+
+
+def _stem(name: str) -> str:
+    return name.upper().replace("-", "_")

@@ -15,8 +15,11 @@ from msgspec.structs import replace
 
 from conversations import ids, records
 from conversations.attempt import Attempt
+from conversations.course import Course
 from conversations.limits import Admission
+from conversations.preparing import aim_elsewhere, build, outgoing
 from conversations.records import Timings
+from conversations.routing import Route
 from conversations.state import Conversation, Sent
 from conversations.store.reads import KeyRow, Node
 from conversations.store.writes import ClaimRow, LinkRow, MessageRow, SaveLinks, StaleConversation, UsageRow
@@ -25,7 +28,15 @@ from translation.accumulator import Accumulator
 from translation.chain import link as chain_link
 from translation.client.identity import Identity
 from translation.client.stored import parse_message
-from translation.errors import BridgeError, OwnFault, RepeatedCall, StoreUnavailable, UpstreamFault, UpstreamGaveUp
+from translation.errors import (
+    BridgeError,
+    InvalidRequest,
+    OwnFault,
+    RepeatedCall,
+    StoreUnavailable,
+    UpstreamFault,
+    UpstreamGaveUp,
+)
 from translation.events import Event, Failed, Finished, MessageStart, ToolDropped, ToolEnded, ToolStarted, WireEvent
 from translation.values import Link, Note, Origin, Request, Usage
 
@@ -36,7 +47,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 STALE_TRIES = 3
-RETRY_BASE, RETRY_CAP = 0.5, 10.0
 CLOSE_PAUSES = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 
 
@@ -189,7 +199,7 @@ class Turn:
     # ------------------------------------------------------------ before anything is shown
 
     async def _begin(self) -> list[WireEvent]:
-        retries = self.bridge.settings.retries
+        course = Course(self.bridge.settings.retries, self.bridge.upstreams.health)
         while True:
             self._attempt_started = time.perf_counter()
             try:
@@ -198,10 +208,7 @@ class Turn:
                 self._record(error)
                 await self.attempt.close()
                 if not (self._remind() if isinstance(error, RepeatedCall) else self._heal(error)):
-                    if not error.transient or retries == 0:
-                        raise
-                    await asyncio.sleep(pause(self.bridge.settings.retries - retries, error))
-                    retries -= 1
+                    await self._go_on(course, error)
                 self.calls, self.attempt = {}, self._new_attempt()
             else:
                 self._record(None)
@@ -209,22 +216,51 @@ class Turn:
                 self._shown = True
                 return wire
 
+    async def _go_on(self, course: Course, error: UpstreamFault) -> None:
+        """With another key, after a pause, or elsewhere; raises when there is nowhere left to go."""
+        route = self.prepared.route
+        step = course.after(route, error)
+        if step is None:
+            raise course.error or error
+        if step.route is not route:
+            self._turn_to(step.route, course.error or error)
+        await asyncio.sleep(step.pause)
+
+    def _turn_to(self, route: Route, error: UpstreamFault) -> None:
+        """Make the request ready for another target; one that cannot take it is passed over."""
+        before = self.prepared
+        for candidate in (route, *route.following()):
+            try:
+                self.prepared = aim_elsewhere(before, candidate)
+            except InvalidRequest as unfit:
+                self._note_fallback(f"{candidate.name} cannot take the request: {unfit.message}")
+            else:
+                kept = [note for note in self.notes if note not in before.notes]
+                self.notes = [*self.prepared.notes, *kept]
+                self._note_fallback(f"{before.route.name} failed ({error.message}): {candidate.name} was asked instead")
+                self._healed = False
+                return
+        raise error
+
+    def _note_fallback(self, what: str) -> None:
+        self.notes.append(Note("degradation", "fallback", records.storable(what, 2000)))
+
     def _heal(self, error: UpstreamFault) -> bool:
-        """Once per turn, a request that the upstream refused for a reason that we know is changed and sent again."""
+        """Once per target, a request that the upstream refused for a reason that we know is changed and sent again."""
         if isinstance(error, UpstreamGaveUp):
             return self._ask_again(error)
         prepared = self.prepared
         if self._healed or error.transient:
             return False
-        body = b"".join(self.attempt.raw)
-        healed = adapters.healed(prepared.request, prepared.route.target, prepared.sent, error, body)
+        route, body = prepared.route, b"".join(self.attempt.raw)
+        healed = adapters.healed(outgoing(prepared.request, route), route.target, prepared.sent, error, body)
         if healed is None:
             return False
         self._healed = True
-        if healed.profile is not None:
-            self.bridge.router.learn(prepared.route.target, healed.profile)
+        if healed.remedy is not None:
+            self.bridge.learn(route.target, healed.remedy)
         self.notes += [note for note in healed.sent.notes if note not in self.notes]
-        self.prepared = replace(prepared, sent=healed.sent)
+        self.prepared = replace(prepared, aimed=replace(prepared.aimed, sent=healed.sent))
         return True
 
     def _ask_again(self, error: UpstreamGaveUp) -> bool:
@@ -236,10 +272,10 @@ class Turn:
 
     def _remind(self) -> bool:
         """Once per turn, an answer that is a loop is asked for again with the guardrail sentence."""
-        route, self._reminded = self.prepared.route, True
-        request = policies.with_reminder(self.prepared.request, route.policy)
-        sent = adapters.adapter(route.target.profile).build(request, route.target)
-        self.prepared = replace(self.prepared, request=request, sent=sent)
+        aimed, self._reminded = self.prepared.aimed, True
+        request = policies.with_reminder(aimed.request, aimed.route.policy)
+        aimed = replace(aimed, request=request, sent=build(request, aimed.route))
+        self.prepared = replace(self.prepared, aimed=aimed)
         self.notes.append(Note("policy", "Loop", "the answer repeated a call: asked again with the guardrail sentence"))
         return True
 
@@ -433,10 +469,3 @@ class Turn:
             except OwnFault as gone:
                 log.info("state.turn_gone %s: %s", self.ask.request_id, gone.message)
             return
-
-
-def pause(attempt: int, error: BridgeError) -> float:
-    """Backoff; an upstream that says when is believed, within reason."""
-    if error.retry_after is not None:
-        return min(error.retry_after, RETRY_CAP)
-    return float(min(RETRY_BASE * 2**attempt, RETRY_CAP))

@@ -1,21 +1,29 @@
 """Calling an upstream: keys in rotation, one HTTP exchange, and what went wrong in the bridge's own terms."""
 
-import time
 from functools import lru_cache
 
 import httpx
 from msgspec import Struct
 
+from conversations.health import Health
 from conversations.transport import Transport
 from conversations.transport.exchange import Exchange
 from translation.adapter import UpstreamRequest
-from translation.errors import BridgeError, UpstreamFailed, UpstreamKeyRefused, UpstreamProtocolError, UpstreamTimeout
+from translation.errors import (
+    BridgeError,
+    UpstreamFailed,
+    UpstreamKeyRefused,
+    UpstreamProtocolError,
+    UpstreamRateLimited,
+    UpstreamTimeout,
+    UpstreamUnreachable,
+)
 from translation.providers.profiles import Profile
 from translation.urls import join
 
 CONNECT_SECONDS = 10.0
 WRITE_SECONDS = 60.0
-REST_SECONDS = 30.0
+BUSY = (503, 529)
 ERROR_BODY_LIMIT = 256 * 1024
 
 
@@ -34,9 +42,10 @@ class Upstream(Struct, frozen=True):
 class Answer:
     """An upstream's answer: its head, and its body as it comes."""
 
-    __slots__ = ("_stream", "headers", "status")
+    __slots__ = ("_stream", "headers", "key", "status")
 
-    def __init__(self, response: httpx.Response) -> None:
+    def __init__(self, response: httpx.Response, key: str) -> None:
+        self.key = key
         self.status = response.status_code
         self.headers = response.headers
         assert isinstance(response.stream, Exchange)
@@ -71,50 +80,37 @@ class Answer:
         await self._stream.aclose()
 
 
-class KeyRing:
-    """The keys of one upstream, in rotation; one that was refused or limited rests for a while."""
-
-    def __init__(self) -> None:
-        self._next = 0
-        self._resting: dict[str, float] = {}
-
-    def pick(self, keys: tuple[str, ...]) -> str:
-        if not keys:
-            return ""
-        now = time.monotonic()
-        for offset in range(len(keys)):
-            key = keys[(self._next + offset) % len(keys)]
-            if self._resting.get(key, 0) <= now:
-                self._next = (self._next + offset + 1) % len(keys)
-                return key
-        # All of them rest: the one that is due first is better than none.
-        return min(keys, key=lambda key: self._resting.get(key, 0))
-
-    def rest(self, key: str, seconds: float) -> None:
-        self._resting[key] = time.monotonic() + seconds
-
-
 class Upstreams:
     """The process's connections to all upstreams."""
 
     def __init__(self, idle_seconds: float) -> None:
         self._transport = Transport()
         self._timeout = {"connect": CONNECT_SECONDS, "write": WRITE_SECONDS, "read": idle_seconds, "pool": None}
-        self._rings: dict[str, KeyRing] = {}
+        self.health = Health()
 
     async def send(self, upstream: Upstream, request: UpstreamRequest, method: str = "POST") -> Answer:
-        ring = self._rings.setdefault(upstream.name, KeyRing())
-        key = ring.pick(upstream.keys)
+        key = self.health.pick(upstream.name, upstream.keys)
         try:
             response = await self._transport.handle_async_request(self._request(upstream, request, key, method))
         except httpx.HTTPError as error:
             raise failure(error) from error
         except httpx.InvalidURL as error:
             raise UpstreamFailed(f"the upstream's address is not a URL: {error}") from error
-        # A key may be good for everything but lists.
-        if response.status_code in (401, 403, 429) and key and method == "POST":
-            ring.rest(key, REST_SECONDS)
-        return Answer(response)
+        if response.status_code not in BUSY:
+            self.health.reached(upstream.name)
+        return Answer(response, key)
+
+    def judge(self, upstream: Upstream, answer: Answer, error: BridgeError | None) -> None:
+        """Whether the key of an answer has to rest."""
+        key = answer.key
+        if not key:
+            return
+        if isinstance(error, UpstreamKeyRefused):
+            self.health.refused(upstream.name, upstream.keys, key, answer.status)
+        elif isinstance(error, UpstreamRateLimited):
+            self.health.limited(upstream.name, upstream.keys, key, error.retry_after)
+        elif error is None:
+            self.health.accepted(upstream.name, key)
 
     async def close(self) -> None:
         await self._transport.aclose()
@@ -145,10 +141,12 @@ def _address(base_url: str, path: str) -> httpx.URL:
 def failure(error: httpx.HTTPError) -> BridgeError:
     """A failed exchange. Messages name no address: a base URL may hold a secret."""
     match error:
+        case httpx.ConnectTimeout():
+            return UpstreamUnreachable("the upstream could not be reached in time")
         case httpx.TimeoutException():
             return UpstreamTimeout("the upstream did not answer in time")
         case httpx.ConnectError():
-            return UpstreamFailed("the upstream could not be reached")
+            return UpstreamUnreachable("the upstream could not be reached")
         case httpx.RemoteProtocolError():
             return UpstreamProtocolError("the upstream closed the connection before its answer was complete")
         case _:

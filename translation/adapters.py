@@ -13,7 +13,7 @@ from translation.providers.openai_chat import OpenAIChat
 from translation.providers.openai_responses import OpenAIResponses
 from translation.providers.profiles import Profile
 from translation.relay import RelayWriter
-from translation.remedies import remedy, remembered
+from translation.remedies import Remedy, remedy, remembered
 from translation.values import Note, Request
 from translation.writer import BlockWriter
 
@@ -58,10 +58,10 @@ def writer(profile: Profile, request: Request, message_id: str) -> Writer:
 
 
 class Healed(Struct, frozen=True):
-    """A request changed after its refusal; `profile` when the change is worth remembering."""
+    """A request changed after its refusal; `remedy` when the change is worth remembering."""
 
     sent: UpstreamRequest
-    profile: Profile | None = None
+    remedy: Remedy | None = None
 
 
 def healed(request: Request, target: Target, sent: UpstreamRequest, error: BridgeError, body: bytes) -> Healed | None:
@@ -79,4 +79,4 @@ def healed(request: Request, target: Target, sent: UpstreamRequest, error: Bridg
     if again.body == sent.body:
         return None
     note = Note("degradation", "parameter-healed", f"sent again, since the upstream said: {found.why[:300]}")
-    return Healed(replace(again, notes=(*again.notes, note)), profile if profile != target.profile else None)
+    return Healed(replace(again, notes=(*again.notes, note)), found if profile != target.profile else None)

@@ -5,8 +5,9 @@
                           Unauthenticated · Forbidden · NotFound · MethodNotAllowed · Conflict · TooLarge
                           RateLimited · OverBudget
       UpstreamFault       UpstreamRefused · UpstreamModelMissing · UpstreamKeyRefused
-                          UpstreamRateLimited · UpstreamOverloaded · UpstreamFailed · UpstreamTimeout
-                          UpstreamProtocolError (TruncatedStream) · UpstreamGaveUp · RepeatedCall
+                          UpstreamRateLimited · UpstreamOverloaded · UpstreamTimeout
+                          UpstreamFailed (UpstreamUnreachable) · UpstreamProtocolError (TruncatedStream)
+                          UpstreamGaveUp · RepeatedCall
       OwnFault            StoreUnavailable · ConversationEnded · ShuttingDown
 
 The class says whose fault it is, which HTTP status and Anthropic error type the client sees, and whether the bridge may
@@ -138,6 +139,10 @@ class UpstreamFailed(UpstreamFault):
     """5xx, a refused connection, HTML where JSON belongs."""
 
     transient = True
+
+
+class UpstreamUnreachable(UpstreamFailed):
+    """No connection: this cannot be the request's fault."""
 
 
 class UpstreamTimeout(UpstreamFault):

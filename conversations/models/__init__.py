@@ -4,6 +4,7 @@ from conversations.models.configuration import ApiKey, Price, StorageLevel
 from conversations.models.history import Blob, Conversation, Message, ToolMapping, ToolStatus, Turn, TurnStatus
 from conversations.models.ledger import ToolEntry, UsageEntry
 from conversations.models.processes import Change, Claim, Process, Tally
+from conversations.models.routing import Learned, Rest, Route, Upstream
 
 __all__ = [
     "ApiKey",
@@ -11,9 +12,12 @@ __all__ = [
     "Change",
     "Claim",
     "Conversation",
+    "Learned",
     "Message",
     "Price",
     "Process",
+    "Rest",
+    "Route",
     "StorageLevel",
     "Tally",
     "ToolEntry",
@@ -21,5 +25,6 @@ __all__ = [
     "ToolStatus",
     "Turn",
     "TurnStatus",
+    "Upstream",
     "UsageEntry",
 ]

@@ -32,17 +32,17 @@ class Records:
     def issue(self, **settings: Any) -> str:
         """The secret of a new key."""
         secret = "sk-test-" + secrets.token_hex(16)
-        self._rows("ApiKey").create(name="test", prefix=secret[:10], digest=_digest(secret), **settings)
+        self.rows("ApiKey").create(name="test", prefix=secret[:10], digest=_digest(secret), **settings)
         return secret
 
     def revoke(self, secret: str) -> None:
         """As the admin does it: every process is told."""
         now = timezone.now()
-        self._rows("ApiKey").filter(digest=_digest(secret)).update(revoked_at=now)
-        self._rows("Change").create(kind="key", ref=_digest(secret), created_at=now)
+        self.rows("ApiKey").filter(digest=_digest(secret)).update(revoked_at=now)
+        self.rows("Change").create(kind="key", ref=_digest(secret), created_at=now)
 
     def turns(self, api_key: str) -> "QuerySet[Turn]":
-        return self._rows("Turn").filter(api_key__digest=_digest(api_key)).order_by("id")
+        return self.rows("Turn").filter(api_key__digest=_digest(api_key)).order_by("id")
 
     def ended(self, api_key: str, count: int) -> "list[Turn]":
         """The key's turns once none of them runs any more: a failed one is stored after its client was told."""
@@ -53,12 +53,12 @@ class Records:
         return list(turns)
 
     def conversations(self, api_key: str) -> "QuerySet[Conversation]":
-        return self._rows("Conversation").filter(api_key__digest=_digest(api_key)).order_by("id")
+        return self.rows("Conversation").filter(api_key__digest=_digest(api_key)).order_by("id")
 
     def usage(self, api_key: str) -> "QuerySet[UsageEntry]":
-        return self._rows("UsageEntry").filter(api_key__digest=_digest(api_key)).order_by("id")
+        return self.rows("UsageEntry").filter(api_key__digest=_digest(api_key)).order_by("id")
 
-    def _rows(self, model: str) -> "QuerySet[Any]":
+    def rows(self, model: str) -> "QuerySet[Any]":
         rows: QuerySet[Any] = apps.get_model("conversations", model)._default_manager.using(self.alias)
         return rows
 

@@ -36,8 +36,8 @@ def test_a_refused_parameter_is_left_out_and_remembered() -> None:
     found = healed(REQUEST, VLLM, sent, UpstreamRefused("no"), body)
     assert found is not None
     assert b"temperature" not in found.sent.body
-    assert found.profile is not None
-    assert "temperature" in found.profile.drop_params
+    assert found.remedy is not None
+    assert found.remedy.drop == ("temperature",)
     assert any(note.rule == "parameter-healed" for note in found.sent.notes)
 
 
@@ -50,7 +50,7 @@ def test_an_answer_limit_is_lowered_for_this_request_only() -> None:
     found = healed(REQUEST, VLLM, sent, UpstreamRefused("no"), body)
     assert found is not None
     assert msgspec.json.decode(found.sent.body)["max_tokens"] == 96
-    assert found.profile is None
+    assert found.remedy is None
 
 
 def test_what_nothing_is_known_about_stays_refused() -> None:

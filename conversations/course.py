@@ -1,0 +1,77 @@
+"""What a turn does about a failed attempt while nothing is shown: another key, another try, another target."""
+
+from msgspec import Struct
+
+from conversations.health import Health
+from conversations.routing import Route
+from translation.errors import (
+    UpstreamFault,
+    UpstreamGaveUp,
+    UpstreamKeyRefused,
+    UpstreamModelMissing,
+    UpstreamOverloaded,
+    UpstreamRateLimited,
+    UpstreamUnreachable,
+)
+
+RETRY_BASE, RETRY_CAP = 0.5, 10.0
+OTHERS_MAY = (UpstreamModelMissing, UpstreamGaveUp)  # another target may well answer
+
+
+class Step(Struct, frozen=True):
+    route: Route
+    pause: float = 0.0
+
+
+class Course:
+    """Of one turn. `error` is what the client is told when nothing helps: what its own target said last."""
+
+    def __init__(self, retries: int, health: Health) -> None:
+        self.error: UpstreamFault | None = None
+        self._retries = retries
+        self._health = health
+        self._waited = 0
+        self._switched = 0
+
+    def after(self, route: Route, error: UpstreamFault) -> Step | None:
+        if self._has_other_key(route, error):
+            self._switched += 1
+            return Step(route)
+        if self._may_wait(error):
+            pause = RETRY_BASE * 2**self._waited if error.retry_after is None else error.retry_after
+            self._waited += 1
+            return Step(route, min(pause, RETRY_CAP))
+        self.error = self.error or error
+        if isinstance(error, UpstreamUnreachable | UpstreamOverloaded):
+            self._health.unreachable(route.upstream.name, error.message)
+        return self._elsewhere(route) if error.transient or isinstance(error, OTHERS_MAY) else None
+
+    def _has_other_key(self, route: Route, error: UpstreamFault) -> bool:
+        """A key that was refused or limited says nothing about the next one."""
+        keys = route.upstream.keys
+        return (
+            isinstance(error, UpstreamKeyRefused | UpstreamRateLimited)
+            and self._switched < len(keys) - 1
+            and self._health.has_key(route.upstream.name, keys)
+        )
+
+    def _may_wait(self, error: UpstreamFault) -> bool:
+        """An upstream that wants to be left alone for longer than we wait is left alone."""
+        return (
+            error.transient
+            and not isinstance(error, UpstreamKeyRefused)
+            and self._waited < self._retries
+            and (error.retry_after is None or error.retry_after <= RETRY_CAP)
+        )
+
+    def _elsewhere(self, route: Route) -> Step | None:
+        following = route.following()
+        if not following:
+            return None
+        self._waited = self._switched = 0
+        return Step(awake(following, self._health))
+
+
+def awake(routes: tuple[Route, ...], health: Health) -> Route:
+    """The first that does not rest; the first of all when all do."""
+    return next((route for route in routes if not health.is_resting(route.upstream.name)), routes[0])
