@@ -19,6 +19,15 @@ def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
             ],
         },
         {
+            "title": "Routing",
+            "items": [
+                _item(request, "Routes", "alt_route", "route"),
+                _item(request, "Upstreams", "dns", "upstream"),
+                _item(request, "Lessons", "school", "learned"),
+                _item(request, "Resting", "bedtime", "rest"),
+            ],
+        },
+        {
             "title": "Access",
             "items": [
                 _item(request, "API keys", "key", "apikey"),

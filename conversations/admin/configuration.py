@@ -1,0 +1,35 @@
+"""What the admin of everything that decides about routing has in common: a change is heard by every process."""
+
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest
+from unfold.admin import ModelAdmin
+
+from conversations import routes
+from conversations.process import current
+
+
+class RoutingAdmin(ModelAdmin):
+    show_full_result_count = False
+    list_filter_submit = True
+
+    def save_model(self, request: HttpRequest, obj: Model, form: Any, change: Any) -> None:
+        with transaction.atomic():
+            super().save_model(request, obj, form, change)
+            self._announce(str(obj))
+
+    def delete_model(self, request: HttpRequest, obj: Model) -> None:
+        with transaction.atomic():
+            self._announce(str(obj))
+            super().delete_model(request, obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: "QuerySet[Any]") -> None:
+        with transaction.atomic():
+            super().delete_queryset(request, queryset)
+            self._announce("several were deleted")
+
+    def _announce(self, what: str) -> None:
+        routes.announce(what)
+        transaction.on_commit(lambda: current().hear("routes", what))

@@ -1,0 +1,143 @@
+"""Upstreams and routes in the admin: keys go in and never come out; every process hears of a change."""
+
+import datetime as dt
+import logging
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.test import Client
+from django.utils import timezone
+
+from conversations import secrets
+from conversations.models import Change, Learned, Rest, Route, Upstream
+
+pytestmark = pytest.mark.django_db
+
+KEYS = "sk-first-secret\nsk-second-secret"
+
+
+def upstream_form(**fields: str) -> dict[str, str]:
+    return {"name": "work", "provider": "openai", "base_url": "https://models.example/v1", "enabled": "on", **fields}
+
+
+def route_form(**fields: str) -> dict[str, str]:
+    return {
+        "pattern": "claude-*",
+        "target": "openai/gpt-5.5",
+        "priority": "0",
+        "stream_upstream": "on",
+        "enabled": "on",
+        **fields,
+    }
+
+
+def add(browser: Client, model: str, form: dict[str, str]) -> str:
+    page = browser.post(f"/admin/conversations/{model}/add/", form)
+    return page.text if page.status_code == 200 else ""
+
+
+def changes() -> int:
+    return Change.objects.filter(kind="routes").count()
+
+
+def test_keys_are_encrypted_and_shown_nowhere(browser: Client, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    assert add(browser, "upstream", upstream_form(new_keys=KEYS)) == ""
+    row = Upstream.objects.get()
+    assert (secrets.decrypt(bytes(row.secret)), row.key_count) == (KEYS, 2)
+    pages = [
+        browser.get(f"/admin/conversations/upstream/{path}").text
+        for path in ("", f"{row.pk}/change/", f"{row.pk}/history/")
+    ]
+    kept = [str(item.__dict__) for item in (*Upstream.objects.all(), *LogEntry.objects.all(), *Change.objects.all())]
+    assert not any("-secret" in text for text in (*pages, *kept, caplog.text))
+    assert "2, encrypted" in pages[0]
+    assert changes() == 1
+
+
+def test_a_form_with_a_mistake_does_not_show_the_keys_either(browser: Client) -> None:
+    page = add(browser, "upstream", upstream_form(name="Not a name!", new_keys=KEYS))
+    assert "Lower-case letters" in page
+    assert "-secret" not in page
+    assert not Upstream.objects.exists()
+
+
+def test_keys_stay_until_others_are_given_or_they_are_to_be_forgotten(browser: Client) -> None:
+    add(browser, "upstream", upstream_form(new_keys=KEYS))
+    row = Upstream.objects.get()
+    page = f"/admin/conversations/upstream/{row.pk}/change/"
+    for form, count in (
+        (upstream_form(), 2),
+        (upstream_form(new_keys="sk-one"), 1),
+        (upstream_form(forget_keys="on"), 0),
+    ):
+        assert browser.post(page, form).status_code == 302
+        row.refresh_from_db()
+        assert row.key_count == count
+    assert bytes(row.secret) == b""
+    assert changes() == 4
+
+
+def test_keys_that_nothing_opens_are_said_to_be_so(browser: Client) -> None:
+    Upstream.objects.create(name="work", provider="openai", secret=b"gAAAAAB-rubbish", key_count=1)
+    assert "BRIDGE_ENCRYPTION_KEYS" in browser.get("/admin/conversations/upstream/").text
+
+
+def test_what_rests_is_shown(browser: Client) -> None:
+    add(browser, "upstream", upstream_form(new_keys=KEYS))
+    until = timezone.now() + dt.timedelta(minutes=5)
+    Rest.objects.create(upstream="work", key=2, reason="refused (HTTP 401)", since=timezone.now(), until=until)
+    row = Upstream.objects.get()
+    assert "resting" in browser.get("/admin/conversations/upstream/").text
+    assert "work, key 2: refused (HTTP 401)" in browser.get(f"/admin/conversations/upstream/{row.pk}/change/").text
+    assert "key 2" in browser.get("/admin/conversations/rest/").text
+
+
+def test_a_route_is_made_with_its_switches_and_every_process_hears_of_it(browser: Client) -> None:
+    form = route_form(fallbacks="gemini/gemini-3-pro", switch_drop_echo="off", switch_narrow_to_reading="on")
+    assert add(browser, "route", form) == ""
+    row = Route.objects.get()
+    assert row.switches == "drop_echo off\nnarrow_to_reading on"
+    assert changes() == 1
+    page = browser.get(f"/admin/conversations/route/{row.pk}/change/").text
+    assert 'value="off" selected' in page
+    assert "R8: text beside a tool result" in page
+    assert "2 switched" in browser.get("/admin/conversations/route/").text
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("target", "gpt-5.5", "It must be upstream/model."),
+        ("target", "nowhere/gpt-5.5", "neither a provider nor one of the upstreams"),
+        ("fallbacks", "openai/a b", "It must be upstream/model."),
+        ("fallbacks", "nowhere/x", "neither a provider nor one of the upstreams"),
+    ],
+)
+def test_a_target_must_be_one(browser: Client, field: str, value: str, said: str) -> None:
+    assert said in add(browser, "route", route_form(**{field: value}))
+    assert not Route.objects.exists()
+
+
+def test_a_route_may_lead_to_an_upstream_of_ones_own(browser: Client) -> None:
+    add(browser, "upstream", upstream_form())
+    assert add(browser, "route", route_form(target="work/gpt-5.5")) == ""
+
+
+def test_deleting_is_heard_of_too(browser: Client) -> None:
+    add(browser, "route", route_form())
+    row = Route.objects.get()
+    browser.post(f"/admin/conversations/route/{row.pk}/delete/", {"post": "yes"})
+    assert not Route.objects.exists()
+    assert changes() == 2
+
+
+def test_lessons_are_shown_and_can_be_forgotten(browser: Client) -> None:
+    lesson = Learned.objects.create(
+        upstream="vllm", model="m", remedy='{"why":"","drop":["user"]}', why="no <user>", learned_at=timezone.now()
+    )
+    assert "no &lt;user&gt;" in browser.get("/admin/conversations/learned/").text
+    form = {"action": "delete_selected", "_selected_action": str(lesson.pk), "post": "yes"}
+    browser.post("/admin/conversations/learned/", form)
+    assert not Learned.objects.exists()
+    assert changes() == 1
