@@ -12,6 +12,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "bridge_project.settings")
 django_application = get_asgi_application()
 
 from conversations import ids, process  # noqa: E402 - Django has to be set up first
+from conversations.api import cors  # noqa: E402
 from conversations.api.lean import serve  # noqa: E402
 from conversations.api.paths import canonical  # noqa: E402
 from translation.client.render import MESSAGES  # noqa: E402
@@ -36,16 +37,24 @@ async def application(scope: dict[str, Any], receive: Receive, send: Send) -> No
         case "http":
             if not process.current().started:
                 await process.current().start_once()  # daphne has no lifespan
-            scope = canonical(scope)
-            hot = HOT.get(scope["path"]) if scope["method"] == "POST" else None
-            if hot is not None:
-                await serve(*hot, scope, receive, send)
-            else:
-                await _cold(scope, receive, send)
+            await _http(canonical(scope), receive, send)
         case "lifespan":
             await _lifespan(receive, send)
         case kind:
             raise ValueError(f"nothing here speaks {kind}")
+
+
+async def _http(scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    if origin := cors.origin_of(scope, process.current().conf.cors_origins):
+        if cors.is_preflight(scope):
+            await cors.answer_preflight(scope, origin, send)
+            return
+        send = cors.exposing(send, origin)
+    hot = HOT.get(scope["path"]) if scope["method"] == "POST" else None
+    if hot is not None:
+        await serve(*hot, scope, receive, send)
+    else:
+        await _cold(scope, receive, send)
 
 
 async def _cold(scope: dict[str, Any], receive: Receive, send: Send) -> None:

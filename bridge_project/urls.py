@@ -4,13 +4,15 @@ from django.contrib import admin
 from django.urls import path
 
 from bridge_project import health
-from conversations.api import metrics
+from conversations.api import metrics, others
 from conversations.api.urls import api
 
 handler404 = "conversations.api.urls.not_found"
 handler500 = "conversations.api.urls.failed"
 
 urlpatterns = [
+    path("", others.root),
+    path("api/event_logging/batch", others.event_logging),
     path("livez", health.livez),
     path("readyz", health.readyz),
     path("metrics", metrics.view),

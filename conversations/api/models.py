@@ -7,8 +7,10 @@ from django.http import HttpRequest, JsonResponse
 from ninja import Router
 
 from conversations.api.cold import PAGE, limited, page, speaks_openai
+from conversations.limits import allowed
 from conversations.process import current
 from conversations.routing import CLAUDE_FAMILIES, Offer
+from conversations.store.reads import KeyRow
 from translation.errors import InvalidRequest, NotFound
 
 router = Router(tags=["Models"])
@@ -17,8 +19,8 @@ UNKNOWN = "1970-01-01T00:00:00Z"  # what the API says for a release date that no
 
 @router.get("/models", summary="List models", auth=None)
 async def models(request: HttpRequest, limit: int = 0, after_id: str = "", before_id: str = "") -> JsonResponse:
-    await _authenticated(request)
-    offers = await current().ready().catalog.offers()
+    key = await _caller(request)
+    offers = [offer for offer in await current().ready().catalog.offers() if _may_use(key, offer.id)]
     if speaks_openai(request):
         return JsonResponse({"object": "list", "data": [_openai(offer) for offer in offers]})
     found, more = _paged(offers, limited(limit or PAGE), after_id, before_id)
@@ -27,15 +29,19 @@ async def models(request: HttpRequest, limit: int = 0, after_id: str = "", befor
 
 @router.get("/models/{path:model_id}", summary="Retrieve a model", auth=None)
 async def model(request: HttpRequest, model_id: str) -> JsonResponse:
-    await _authenticated(request)
+    key = await _caller(request)
     offer = current().ready().router.offer(model_id)
-    if offer is None:
+    if offer is None or not _may_use(key, model_id):
         raise NotFound(f"model: {model_id}")
     return JsonResponse(_openai(offer) if speaks_openai(request) else _anthropic(offer))
 
 
-async def _authenticated(request: HttpRequest) -> None:
-    await current().callers.authenticate({name.lower(): value for name, value in request.headers.items()})
+async def _caller(request: HttpRequest) -> KeyRow:
+    return await current().callers.authenticate({name.lower(): value for name, value in request.headers.items()})
+
+
+def _may_use(key: KeyRow, model: str) -> bool:
+    return key.limits is None or not key.limits.routes or allowed(key.limits.routes, model)
 
 
 def _paged(offers: Sequence[Offer], limit: int, after_id: str, before_id: str) -> tuple[Sequence[Offer], bool]:

@@ -7,6 +7,7 @@ import openai
 import pytest
 from httpx import Client
 
+from tests.api.conftest import Served
 from tests.servers.bridge import Bridge
 from tests.servers.script import json_answer
 from tests.servers.upstream import ScriptedUpstream
@@ -96,3 +97,11 @@ def test_without_any_upstream_the_demo_is_what_there_is(tmp_path_factory: pytest
         assert [model.id for model in client.models.list()] == ["demo/demo"]
     finally:
         bridge.stop()
+
+
+def test_a_key_sees_only_what_it_may_use(served: Served) -> None:
+    key = served.records.issue(allowed_routes="openai/*\nclaude-*")
+    client = openai.OpenAI(base_url=f"{served.bridge.url}/v1", api_key=key)
+    assert [model.id for model in client.models.list()] == ["claude-sonnet", "openai/gpt-test"]
+    with pytest.raises(openai.NotFoundError):
+        client.models.retrieve("demo/demo")
