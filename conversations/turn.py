@@ -15,27 +15,21 @@ from msgspec.structs import replace
 
 from conversations import ids, records
 from conversations.attempt import Attempt
-from conversations.course import Course
+from conversations.errand import Errand
 from conversations.limits import Admission
-from conversations.preparing import aim_elsewhere, build, outgoing
 from conversations.records import Timings
-from conversations.routing import Route
 from conversations.state import Conversation, Sent
 from conversations.store.reads import KeyRow, Node
 from conversations.store.writes import ClaimRow, LinkRow, MessageRow, SaveLinks, StaleConversation, UsageRow
-from translation import adapters, policies
 from translation.accumulator import Accumulator
 from translation.chain import link as chain_link
 from translation.client.identity import Identity
 from translation.client.stored import parse_message
 from translation.errors import (
     BridgeError,
-    InvalidRequest,
     OwnFault,
-    RepeatedCall,
     StoreUnavailable,
     UpstreamFault,
-    UpstreamGaveUp,
 )
 from translation.events import Event, Failed, Finished, MessageStart, ToolDropped, ToolEnded, ToolStarted, WireEvent
 from translation.values import Link, Note, Origin, Request, Usage
@@ -73,7 +67,7 @@ class Turn:
     ) -> None:
         self.bridge = bridge
         self.ask = ask
-        self.prepared = prepared
+        self.errand = Errand(bridge, prepared)
         self.claims = claims
         self.admission = admission
         self.recorded = prepared.sent  # the request that the store has as this turn's
@@ -81,14 +75,10 @@ class Turn:
         self.message_id = ids.message_id()
         self.started = ask.received
         self.done = False
-        self.notes: list[Note] = list(prepared.notes)
         self.usage = Usage()
         self.timings = Timings()
         self.attempts: list[records.AttemptRecord] = []
         self.entries: list[UsageRow] = []  # of the attempts that failed
-        self._healed = False
-        self._asked_again = False
-        self._reminded = False
         self.attempt = self._new_attempt()
         self.head = Node(b"", 0, 0)  # the last message of the request
         self.calls: dict[int, LinkRow] = {}
@@ -99,6 +89,14 @@ class Turn:
         self._ended: BridgeError | None = None
         self._closed = False
         self._task: asyncio.Task[object] | None = None
+
+    @property
+    def prepared(self) -> Prepared:
+        return self.errand.prepared
+
+    @property
+    def notes(self) -> list[Note]:
+        return self.errand.notes
 
     @property
     def conversation(self) -> Conversation:
@@ -199,7 +197,6 @@ class Turn:
     # ------------------------------------------------------------ before anything is shown
 
     async def _begin(self) -> list[WireEvent]:
-        course = Course(self.bridge.settings.retries, self.bridge.upstreams.health)
         while True:
             self._attempt_started = time.perf_counter()
             try:
@@ -207,8 +204,7 @@ class Turn:
             except UpstreamFault as error:
                 self._record(error)
                 await self.attempt.close()
-                if not (self._remind() if isinstance(error, RepeatedCall) else self._heal(error)):
-                    await self._go_on(course, error)
+                await self.errand.go_on(error, b"".join(self.attempt.raw))
                 self.calls, self.attempt = {}, self._new_attempt()
             else:
                 self._record(None)
@@ -216,76 +212,13 @@ class Turn:
                 self._shown = True
                 return wire
 
-    async def _go_on(self, course: Course, error: UpstreamFault) -> None:
-        """With another key, after a pause, or elsewhere; raises when there is nowhere left to go."""
-        route = self.prepared.route
-        step = course.after(route, error)
-        if step is None:
-            raise course.error or error
-        if step.route is not route:
-            self._turn_to(step.route, course.error or error)
-        await asyncio.sleep(step.pause)
-
-    def _turn_to(self, route: Route, error: UpstreamFault) -> None:
-        """Make the request ready for another target; one that cannot take it is passed over."""
-        before = self.prepared
-        for candidate in (route, *route.following()):
-            try:
-                self.prepared = aim_elsewhere(before, candidate)
-            except InvalidRequest as unfit:
-                self._note_fallback(f"{candidate.name} cannot take the request: {unfit.message}")
-            else:
-                kept = [note for note in self.notes if note not in before.notes]
-                self.notes = [*self.prepared.notes, *kept]
-                self._note_fallback(f"{before.route.name} failed ({error.message}): {candidate.name} was asked instead")
-                self._healed = False
-                return
-        raise error
-
-    def _note_fallback(self, what: str) -> None:
-        self.notes.append(Note("degradation", "fallback", records.storable(what, 2000)))
-
-    def _heal(self, error: UpstreamFault) -> bool:
-        """Once per target, a request that the upstream refused for a reason that we know is changed and sent again."""
-        if isinstance(error, UpstreamGaveUp):
-            return self._ask_again(error)
-        prepared = self.prepared
-        if self._healed or error.transient:
-            return False
-        route, body = prepared.route, b"".join(self.attempt.raw)
-        healed = adapters.healed(outgoing(prepared.request, route), route.target, prepared.sent, error, body)
-        if healed is None:
-            return False
-        self._healed = True
-        if healed.remedy is not None:
-            self.bridge.learn(route.target, healed.remedy)
-        self.notes += [note for note in healed.sent.notes if note not in self.notes]
-        self.prepared = replace(prepared, aimed=replace(prepared.aimed, sent=healed.sent))
-        return True
-
-    def _ask_again(self, error: UpstreamGaveUp) -> bool:
-        """Once per turn, the same request for an answer that the upstream had given up on."""
-        asked, self._asked_again = self._asked_again, True
-        if not asked:
-            self.notes.append(Note("repair", "asked-again", f"asked once more: {error.message[:300]}"))
-        return not asked
-
-    def _remind(self) -> bool:
-        """Once per turn, an answer that is a loop is asked for again with the guardrail sentence."""
-        aimed, self._reminded = self.prepared.aimed, True
-        request = policies.with_reminder(aimed.request, aimed.route.policy)
-        aimed = replace(aimed, request=request, sent=build(request, aimed.route))
-        self.prepared = replace(self.prepared, aimed=aimed)
-        self.notes.append(Note("policy", "Loop", "the answer repeated a call: asked again with the guardrail sentence"))
-        return True
-
     async def _reprepare(self) -> None:
         """What this process believed about the conversation was not so: ask the store, and begin anew."""
         await self.attempt.close()
         self.bridge.leave(self)
         self.bridge.state.forget(self.conversation.row.id)
-        self.prepared = await self.bridge.prepare(self.ask)
-        self.notes, self.calls, self.done = list(self.prepared.notes), {}, False
+        self.errand = Errand(self.bridge, await self.bridge.prepare(self.ask))
+        self.calls, self.done = {}, False
         self.attempt = self._new_attempt()
         await self._submit()
 
@@ -297,8 +230,7 @@ class Turn:
             micros = self.bridge.prices.cost(target.upstream, target.model, Usage(input_tokens=tokens))
             self.admission.expect(tokens, micros)
         start = MessageStart(self.message_id, self.ask.request.model, Usage(input_tokens=tokens, output_tokens=1))
-        watch = None if self._reminded else policies.watched(prepared.request, target.profile, prepared.route.policy)
-        return Attempt(prepared.route, prepared.request, prepared.sent, start, watch)
+        return Attempt(prepared.route, prepared.request, prepared.sent, start, self.errand.watch())
 
     async def _first_events(self) -> list[WireEvent]:
         """Call the upstream, and read until there is something to show."""
@@ -393,7 +325,7 @@ class Turn:
         # A short answer is complete in the read that begins it.
         self.timings.first_token = self.timings.first_token or self.elapsed
         self._count(finished)
-        self.notes += [Note("repair", "answer-mended", what) for what in finished.notes]
+        self.notes.extend(Note("repair", "answer-mended", what) for what in finished.notes)
         wire = self.attempt.finish(finished, self.usage)
         self.message_id = self.accumulator.id or self.message_id  # an answer that is passed on has its own
         row = self._message(finished)

@@ -1,0 +1,110 @@
+"""What a turn asks, and of whom. While nothing has been shown, a failed attempt may change either."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from conversations.course import Course
+from conversations.preparing import Prepared, aim_elsewhere, build, outgoing
+from conversations.records import storable
+from translation import adapters, policies
+from translation.errors import InvalidRequest, RepeatedCall, UpstreamFault, UpstreamGaveUp
+from translation.values import Note
+
+if TYPE_CHECKING:
+    from conversations.bridge import Bridge
+    from conversations.routing import Route
+
+
+class Errand:
+    def __init__(self, bridge: Bridge, prepared: Prepared) -> None:
+        self.prepared = prepared
+        self.notes: list[Note] = list(prepared.notes)
+        self._bridge = bridge
+        self._course = Course(bridge.settings.retries, bridge.upstreams.health)
+        self._healed = False
+        self._asked_again = False
+        self._reminded = False
+
+    def watch(self) -> policies.Watch | None:
+        """What looks at the answer before it is shown."""
+        route = self.prepared.route
+        return None if self._reminded else policies.watched(self.prepared.request, route.target.profile, route.policy)
+
+    async def go_on(self, error: UpstreamFault, answer: bytes) -> None:
+        """Returns when another attempt is worth making; raises what the client is told when none is."""
+        if not self._changed(error, answer):
+            route = self.prepared.route
+            step = self._course.after(route, error)
+            if step is None:
+                raise self._course.error or error
+            if step.route is not route:
+                self._turn_to(step.route, error)
+            await asyncio.sleep(step.pause)
+
+    # ------------------------------------------------------------ the same target
+
+    def _changed(self, error: UpstreamFault, answer: bytes) -> bool:
+        """Whether there is reason to ask the same target again at once, maybe differently."""
+        match error:
+            case RepeatedCall():
+                return self._remind()
+            case UpstreamGaveUp():
+                return self._ask_again(error)
+            case _:
+                return self._heal(error, answer)
+
+    def _remind(self) -> bool:
+        """Once per turn, an answer that is a loop is asked for again with the guardrail sentence."""
+        aimed, self._reminded = self.prepared.aimed, True
+        request = policies.with_reminder(aimed.request, aimed.route.policy)
+        aimed = replace(aimed, request=request, sent=build(request, aimed.route))
+        self.prepared = replace(self.prepared, aimed=aimed)
+        self.notes.append(Note("policy", "Loop", "the answer repeated a call: asked again with the guardrail sentence"))
+        return True
+
+    def _ask_again(self, error: UpstreamGaveUp) -> bool:
+        """Once per turn, the same request for an answer that the upstream had given up on."""
+        asked, self._asked_again = self._asked_again, True
+        if not asked:
+            self.notes.append(Note("repair", "asked-again", f"asked once more: {error.message[:300]}"))
+        return not asked
+
+    def _heal(self, error: UpstreamFault, answer: bytes) -> bool:
+        """Once per target, a request that the upstream refused for a reason that we know is changed and sent again."""
+        prepared, route = self.prepared, self.prepared.route
+        if self._healed or error.transient:
+            return False
+        healed = adapters.healed(outgoing(prepared.request, route), route.target, prepared.sent, error, answer)
+        if healed is None:
+            return False
+        self._healed = True
+        if healed.remedy is not None:
+            self._bridge.learn(route.target, healed.remedy)
+        self.notes += [note for note in healed.sent.notes if note not in self.notes]
+        self.prepared = replace(prepared, aimed=replace(prepared.aimed, sent=healed.sent))
+        return True
+
+    # ------------------------------------------------------------ another target
+
+    def _turn_to(self, route: Route, error: UpstreamFault) -> None:
+        """Make the request ready for another target; one that cannot take it is passed over."""
+        before = self.prepared
+        for candidate in (route, *route.following()):
+            try:
+                self.prepared = aim_elsewhere(before, candidate)
+            except InvalidRequest as unfit:
+                self._note(f"{candidate.name} cannot take the request: {unfit.message}")
+            else:
+                own = [note for note in self.notes if note not in before.notes]
+                self.notes = [*self.prepared.notes, *own]
+                self._note(f"{before.route.name} failed ({error.message}): {candidate.name} was asked instead")
+                self._healed = False
+                return
+        raise self._course.error or error
+
+    def _note(self, what: str) -> None:
+        self.notes.append(Note("degradation", "fallback", storable(what, 2000)))
