@@ -21,7 +21,7 @@ from conversations.meter import Meter
 from conversations.preparing import Prepared, prepare
 from conversations.records import storable
 from conversations.repeats import Repeat, claims, refused
-from conversations.routing import Route, Router
+from conversations.routing import Router
 from conversations.state import State
 from conversations.store import Store
 from conversations.store.database import timestamp
@@ -32,6 +32,7 @@ from conversations.upstream import Upstreams
 from translation.adapter import Target
 from translation.errors import BridgeError, InvalidRequest, StoreUnavailable
 from translation.remedies import Remedy
+from translation.values import Note
 
 log = logging.getLogger(__name__)
 
@@ -101,8 +102,13 @@ class Bridge:
         return turn
 
     async def prepare(self, ask: Ask) -> Prepared:
-        route = self._awake(self.router.resolve(ask.request.model))
-        return await prepare(self.state, ask.key.id, ask.key.storage, ask.request, ask.identity, route)
+        wanted = self.router.resolve(ask.request.model)
+        route = awake(wanted, self.upstreams.health) if wanted.fallbacks else wanted
+        prepared = await prepare(self.state, ask.key.id, ask.key.storage, ask.request, ask.identity, route)
+        if route is wanted:
+            return prepared
+        note = Note("degradation", "fallback", f"{wanted.name} rests: {route.name} was asked instead")
+        return replace(prepared, notes=(*prepared.notes, note))
 
     async def count(self, ask: Ask) -> int:
         """The tokens of what would be sent. What could not be sent is counted as the client wrote it."""
@@ -118,10 +124,6 @@ class Bridge:
         return await self.estimates.count(target.upstream, target.model, body)
 
     # ------------------------------------------------------------ upstreams
-
-    def _awake(self, route: Route) -> Route:
-        """A target that rests is passed over while another one does not."""
-        return awake((route, *route.following()), self.upstreams.health) if route.fallbacks else route
 
     def learn(self, target: Target, remedy: Remedy) -> None:
         """What a refusal taught: known here at once, in every process within a second."""

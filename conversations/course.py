@@ -1,6 +1,7 @@
 """What a turn does about a failed attempt while nothing is shown: another key, another try, another target."""
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from conversations.health import Health
 from conversations.routing import Route
@@ -65,13 +66,18 @@ class Course:
         )
 
     def _elsewhere(self, route: Route) -> Step | None:
-        following = route.following()
-        if not following:
+        if not route.fallbacks:
             return None
         self._waited = self._switched = 0
-        return Step(awake(following, self._health))
+        first, *others = route.fallbacks
+        return Step(awake(replace(first, fallbacks=tuple(others)), self._health))
 
 
-def awake(routes: tuple[Route, ...], health: Health) -> Route:
-    """The first that does not rest; the first of all when all do."""
-    return next((route for route in routes if not health.is_resting(route.upstream.name)), routes[0])
+def awake(route: Route, health: Health) -> Route:
+    """The first of a route's targets that does not rest; those that do are its last resort."""
+    chain = (replace(route, fallbacks=()), *route.fallbacks)
+    resting = tuple(target for target in chain if health.is_resting(target.upstream.name))
+    if not resting or len(resting) == len(chain):
+        return route
+    first, *others = (target for target in chain if target not in resting)
+    return replace(first, fallbacks=(*others, *resting))

@@ -1,6 +1,7 @@
 """Upstreams that fail in every way before anything was shown: another try, another target, the right status."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -147,8 +148,62 @@ def test_an_upstream_that_cannot_be_reached_rests_while_others_can(lab: Lab) -> 
     assert response.json()["content"][0]["text"] == "from b"
     assert lab.attempts() == [("b", "complete")]
     assert elapsed < 0.5
+    assert "rests" in lab.notes()[0]["what"]
     rest = lab.records.rows("Rest").get(upstream=dead)
     assert (rest.key, rest.is_over, rest.reason) == (0, False, "the upstream could not be reached")
+
+
+def test_what_rests_is_the_last_resort(lab: Lab) -> None:
+    port = free_port()
+    a, b = lab.upstream("a", base_url=f"http://127.0.0.1:{port}/v1"), lab.upstream("b")
+    lab.always(b, text("from b"))
+    model = lab.route(f"{a}/one", f"{b}/two")
+    for _ in range(3):
+        lab.ask(model)
+    lab.always(b, error(500, "oops"))
+    assert lab.ask(model).status_code == 502
+    assert lab.attempts() == [("b", "error")] * 2 + [("a", "error")] * 2
+
+
+FRAMES: tuple[dict[str, Any], ...] = (
+    {"type": "message_start", "message": {
+        "id": "msg_up", "type": "message", "role": "assistant", "model": "m", "content": [], "stop_reason": None,
+        "stop_sequence": None, "usage": {"input_tokens": 1, "output_tokens": 1}}},
+    {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "from claude"}},
+    {"type": "content_block_stop", "index": 0},
+    {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 2}},
+    {"type": "message_stop"},
+)  # fmt: skip
+OVERLOADED = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+
+
+def frame(data: dict[str, Any]) -> bytes:
+    return b"event: %b\ndata: %b\n\n" % (data["type"].encode(), json.dumps(data).encode())
+
+
+def test_from_anthropic_to_another_model(lab: Lab) -> None:
+    claude, b = lab.upstream("claude", "anthropic"), lab.upstream("b")
+    lab.always(claude, sse_answer(frame(FRAMES[0]), frame(OVERLOADED)), path="/messages")
+    lab.answers(b, streamed_text("from b"))
+    events = lab.client.events("hi", model=lab.route(f"{claude}/one", f"{b}/two"))
+    assert folded(events) == [{"type": "text", "text": "from b"}]
+    assert names(events).count("message_start") == 1
+    assert "msg_up" not in str(events)
+    assert lab.attempts() == [("claude", "error")] * 2 + [("b", "complete")]
+
+
+def test_from_another_model_to_anthropic(lab: Lab) -> None:
+    a, claude = lab.upstream("a"), lab.upstream("claude", "anthropic", keys=["sk-ant"])
+    lab.always(a, error(529, "overloaded"))
+    lab.answers(claude, sse_answer(*map(frame, FRAMES)), path="/messages")
+    model = lab.route(f"{a}/one", f"{claude}/claude-opus-5", guidance="Be kind.")
+    events = lab.client.events("hi", model=model, system="x-anthropic-billing-header: cch=1;")
+    assert folded(events) == [{"type": "text", "text": "from claude"}]
+    request = lab.requests(claude)[0]
+    assert (request.headers["x-api-key"], request.json()["model"]) == ("sk-ant", "claude-opus-5")
+    assert request.json()["system"] == "x-anthropic-billing-header: cch=1;"
+    assert [note["kind"] for note in lab.notes()] == ["degradation"]
 
 
 def test_without_another_target_it_is_tried_every_time(lab: Lab) -> None:
