@@ -95,7 +95,7 @@ def _refusal(answer: Answer, body: bytes) -> BridgeError:
 
 
 def _estimated(bridge: Bridge, route: Route, sent: UpstreamRequest) -> Usage:
-    return bridge.estimates.usage(route.target.upstream, route.target.model, len(sent.body), 0)
+    return bridge.estimates.usage(route.target.upstream, route.target.model, sent.body, 0)
 
 
 def _entry(route: Route, status: str, returned: str, usage: Usage, elapsed: float) -> UsageRow:

@@ -4,6 +4,7 @@ Every turn gets a quick guess from its bytes. `count` asks the tokenizer, and le
 request whose true number is known: counting that one waits until somebody asks, so that a turn never pays for it.
 """
 
+import re
 from collections import OrderedDict
 
 from msgspec import Struct
@@ -17,6 +18,9 @@ LEAST, MOST = 0.02, 2.0  # a ratio outside is an upstream's mistake
 SURE = 300  # tokens from which an observation counts for more than half
 MODELS = 1_024
 SAMPLE_BYTES, SAMPLES = 256 * 1024, 64
+LARGE, FILE_BYTES = 200_000, 6_000
+
+_FILE = re.compile(rb'(?:base64,|"data":")([A-Za-z0-9+/=]{2000,}+)')
 
 
 class Sample(Struct, frozen=True):
@@ -33,17 +37,23 @@ class Estimates:
         self._factors: dict[tuple[str, str], float] = {}  # true tokens per token of the tokenizer
         self._samples: OrderedDict[tuple[str, str], Sample] = OrderedDict()
 
-    def prompt(self, upstream: str, model: str, size: int) -> int:
-        return max(round(size * self._ratios.get((upstream, model), TOKENS_PER_BYTE)), 1)
+    def prompt(self, upstream: str, model: str, body: bytes) -> int:
+        return max(round(_size(body) * self._ratios.get((upstream, model), TOKENS_PER_BYTE)), 1)
 
-    def usage(self, upstream: str, model: str, sent: int, answered: int) -> Usage:
-        """What a turn used whose upstream did not say."""
+    def usage(self, upstream: str, model: str, body: bytes, answered: int) -> Usage:
+        """What a turn used that did not end well, from its bytes."""
         output = round(answered * TOKENS_PER_BYTE)
-        return Usage(input_tokens=self.prompt(upstream, model, sent), output_tokens=output, estimated=True)
+        return Usage(input_tokens=self.prompt(upstream, model, body), output_tokens=output, estimated=True)
+
+    async def counted(self, upstream: str, model: str, body: bytes, content: bytes) -> Usage:
+        """What a turn used whose upstream did not say: clients decide by it when to compact."""
+        tokens = await self.count(upstream, model, body)
+        output = await self.tokenizer.count(b'{"messages":[{"content":%b}]}' % content)
+        return Usage(input_tokens=tokens, output_tokens=output, estimated=True)
 
     def learn(self, upstream: str, model: str, body: bytes, usage: Usage) -> None:
         tokens = usage.input_tokens + usage.cache_read + usage.cache_write
-        ratio = tokens / len(body) if body else 0.0
+        ratio = tokens / _size(body) if body else 0.0
         if not LEAST <= ratio <= MOST:
             return
         old = self._ratios.get((upstream, model), ratio)
@@ -70,3 +80,11 @@ class Estimates:
         if len(self._factors) >= MODELS:
             self._factors.clear()
         self._factors[upstream, model] = old + weight * (tokens / counted - old)
+
+
+def _size(body: bytes) -> int:
+    """The bytes of a body; a picture in it counts for what models make of one, not for its own bytes."""
+    if len(body) < LARGE or (b"base64," not in body and b'"data":"' not in body):
+        return len(body)
+    files = [len(found[1]) for found in _FILE.finditer(body)]
+    return len(body) - sum(files) + FILE_BYTES * len(files)

@@ -225,7 +225,7 @@ class Turn:
     def _new_attempt(self) -> Attempt:
         prepared = self.prepared
         target = prepared.route.target
-        tokens = self.bridge.estimates.prompt(target.upstream, target.model, len(prepared.sent.body))
+        tokens = self.bridge.estimates.prompt(target.upstream, target.model, prepared.sent.body)
         if self.admission is not None:
             micros = self.bridge.prices.cost(target.upstream, target.model, Usage(input_tokens=tokens))
             self.admission.expect(tokens, micros)
@@ -324,7 +324,7 @@ class Turn:
         self._record(None)
         # A short answer is complete in the read that begins it.
         self.timings.first_token = self.timings.first_token or self.elapsed
-        self._count(finished)
+        await self._count(finished)
         self.notes.extend(Note("repair", "answer-mended", what) for what in finished.notes)
         wire = self.attempt.finish(finished, self.usage)
         self.message_id = self.accumulator.id or self.message_id  # an answer that is passed on has its own
@@ -341,21 +341,21 @@ class Turn:
             self.bridge.state.note_answer(self.conversation, node, self.id, origin)
         return wire
 
-    def _count(self, finished: Finished) -> None:
+    async def _count(self, finished: Finished) -> None:
         target, body, estimates = self.prepared.route.target, self.prepared.sent.body, self.bridge.estimates
         if finished.usage is not None:
             self.usage = finished.usage
             estimates.learn(target.upstream, target.model, body, finished.usage)
         else:
-            self.usage = estimates.usage(target.upstream, target.model, len(body), len(self.accumulator.content))
+            self.usage = await estimates.counted(target.upstream, target.model, body, self.accumulator.content)
             self.notes.append(Note("degradation", "usage-estimated", "the upstream reported no usage; it is estimated"))
 
     def estimate(self) -> Usage:
         """What an attempt used that did not end well: nothing, unless the upstream had begun to answer."""
         if not 200 <= self.attempt.status < 300:
             return Usage()
-        target, size = self.prepared.route.target, len(self.prepared.sent.body)
-        return self.bridge.estimates.usage(target.upstream, target.model, size, len(self.accumulator.content))
+        target, body = self.prepared.route.target, self.prepared.sent.body
+        return self.bridge.estimates.usage(target.upstream, target.model, body, len(self.accumulator.content))
 
     def _message(self, finished: Finished) -> MessageRow | None:
         if self.ask.key.storage == "minimal":

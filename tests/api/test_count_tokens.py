@@ -9,6 +9,7 @@ from struct import pack
 from typing import Any
 
 import anthropic
+import httpx
 import pytest
 
 from tests.servers.bridge import Bridge
@@ -136,3 +137,28 @@ def test_a_long_history_is_counted_in_fifty_milliseconds(bridge: Bridge) -> None
         count(bridge, body)
         times.append(time.perf_counter() - began)
     assert sorted(times)[37] < 0.05, times
+
+
+def test_what_an_upstream_does_not_report_is_counted_the_same_way(bridge: Bridge, upstream: ScriptedUpstream) -> None:
+    body = {"model": "vllm/silent"} | said(PROSE)
+    silent = answered(0)
+    silent["choices"][0]["message"]["content"] = PROSE
+    del silent["usage"]
+    upstream.queue("/v1/chat/completions", json_answer(silent))
+    usage = bridge.post("/v1/messages", body | {"max_tokens": 5})[1]["usage"]
+    expected = count(bridge, body)
+    assert usage["input_tokens"] == expected
+    assert abs(usage["output_tokens"] - expected) < 20
+
+
+def test_a_picture_does_not_look_like_a_long_prompt_at_the_start_of_a_stream(
+    bridge: Bridge, upstream: ScriptedUpstream
+) -> None:
+    source = {"type": "base64", "media_type": "image/png", "data": base64.b64encode(b"\0" * 600_000).decode()}
+    asked = {"model": "vllm/seeing", "max_tokens": 5, "stream": True}
+    asked["messages"] = [{"role": "user", "content": [{"type": "image", "source": source}]}]
+    upstream.queue("/v1/chat/completions", json_answer(answered(1500)))
+    headers = {"x-api-key": bridge.api_key}
+    stream = httpx.post(f"{bridge.url}/v1/messages", json=asked, headers=headers, timeout=30).text
+    start = json.loads(stream.splitlines()[1].removeprefix("data: "))
+    assert 1000 < start["message"]["usage"]["input_tokens"] < 3000
