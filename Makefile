@@ -12,7 +12,7 @@ CLAUDE_CODE := @anthropic-ai/claude-code@2.1.325
 # Byte code on disk is half of a warm start's speed.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run dev test test-translation test-histories upstreams lint format types layers venv venv-dev lock browser claude servers clean
+.PHONY: run dev test test-translation test-histories upstreams bench bench-peers profile lint format types layers venv venv-dev lock browser claude servers clean
 
 run: $(RUN_STAMP)
 	@exec .venv/bin/python manage.py up
@@ -31,6 +31,18 @@ test-translation: $(DEV_STAMP)
 # Ten times as many damaged histories as the suite tries.
 test-histories: $(DEV_STAMP)
 	SCALE=200000 .venv-dev/bin/pytest -n auto -p no:django tests/translation/history
+
+# On a quiet machine; BENCH_ARGS="--scale 0.02" tries whether everything works. bench/README.md
+bench: $(RUN_STAMP) $(DEV_STAMP)
+	.venv-dev/bin/python -m bench.run $(BENCH_ARGS)
+
+# What the bridge is compared with, beside nginx (`make servers`).
+bench-peers: servers
+	@[ -x .bench/litellm/bin/litellm ] || { $(PYTHON) -m venv .bench/litellm && .bench/litellm/bin/pip install --quiet 'litellm[proxy]==1.106.2'; }
+
+# Where the time of a request goes.
+profile: $(DEV_STAMP)
+	.venv-dev/bin/python -m bench.profile $(BENCH_ARGS)
 
 # The README's table of upstreams, from their profiles.
 upstreams: $(DEV_STAMP)

@@ -52,7 +52,7 @@ class Postgres:
 
 
 @contextmanager
-def running_postgres() -> Iterator[Postgres]:
+def running_postgres(settings: Sequence[str] = SETTINGS) -> Iterator[Postgres]:
     directory = Path(tempfile.mkdtemp(prefix="toolbridge-postgres-"))
     try:
         directory.chmod(0o755)
@@ -60,7 +60,7 @@ def running_postgres() -> Iterator[Postgres]:
         (directory / "data").mkdir()
         initdb = [str(binaries / "initdb"), "-D", "data", "-U", "postgres", "--auth=trust", "--no-sync", "-E", "UTF8"]
         assert _launch([*initdb, "--no-locale"], directory).wait(60) == 0, (directory / "log").read_text()
-        options = [option for setting in SETTINGS for option in ("-c", setting)]
+        options = [option for setting in settings for option in ("-c", setting)]
         postgres = Postgres([str(binaries / "postgres"), "-D", "data", *options], directory, port)
         postgres.start()
         try:

@@ -1,0 +1,1 @@
+"""Benchmarks: `make bench`, `make profile`. Not part of the product."""

@@ -1,0 +1,177 @@
+"""`make bench`: every target through every scenario, results as JSON lines, then the table of budgets.
+
+python -m bench.run [--only small,idle] [--targets nginx,toolbridge] [--scale 0.02] [--repeat 2] [--out FILE]
+"""
+
+import argparse
+import datetime as dt
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+from bench import growth, idle, machine, report, scenarios, targets
+from bench.targets import HOME, PROJECT, Running
+from tests.servers.postgres import running_postgres
+
+DURABLE = ("max_connections=200", "shared_buffers=128MB")
+Start = Callable[[], AbstractContextManager[Running]]
+
+
+class Bench:
+    def __init__(self, options: argparse.Namespace, upstream: Running) -> None:
+        self.options = options
+        self.upstream = upstream
+        self.scale = float(options.scale)
+
+    def wants(self, name: str) -> bool:
+        return not self.options.only or any(name.startswith(part) for part in self.options.only.split(","))
+
+    def tells(self, target: str, scenario: str, figures: dict[str, float]) -> None:
+        rounded = {name: float(f"{value:.5g}") for name, value in figures.items()}
+        line = json.dumps({"target": target, "scenario": scenario, **rounded})
+        sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
+        with Path(self.options.out).open("a", encoding="utf-8") as file:
+            file.write(f"{line}\n")
+
+    # ------------------------------------------------------------ every target
+
+    def plain(self, name: str, start: Start) -> None:
+        if not any(self.wants(scenario.name) for scenario in scenarios.SCENARIOS):
+            return
+        with start() as running:
+            scenarios.settle(running)
+            begun = {
+                "cold_start_s": running.cold_start,
+                "tree_mb": machine.memory(running.pid),
+                "web_mb": machine.memory(running.web),
+            }
+            self.tells(name, "start", begun)
+            scenarios.warm(running)
+            for _ in range(self.options.repeat):
+                for scenario in scenarios.SCENARIOS:
+                    if self.wants(scenario.name):
+                        figures = scenarios.measure(running, scenario, self.upstream.port, self.scale)
+                        self.tells(name, scenario.name, figures)
+                        if (name, scenario.name) == ("toolbridge", "small, 1 client"):
+                            self.tells(name, "state", growth.waited(HOME / "toolbridge", int(figures["requests"])))
+
+    def all_targets(self) -> Iterator[tuple[str, Start]]:
+        port = self.upstream.port
+        yield "direct", self._itself
+        if shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin"):
+            yield "nginx", lambda: targets.nginx(port)
+        if targets.LITELLM.exists():
+            yield "litellm", lambda: targets.litellm(port)
+        yield "toolbridge", lambda: targets.toolbridge(port, "toolbridge")
+        yield "toolbridge, storage off", lambda: targets.toolbridge(port, "off", BRIDGE_STORAGE="off")
+        for workers in ("1", "2", "4"):
+            name = f"toolbridge, PostgreSQL, {workers} web"
+            yield name, lambda workers=workers: self._on_postgres(workers)  # type: ignore[misc]  # a default binds it
+
+    @contextmanager
+    def _itself(self) -> Iterator[Running]:
+        yield self.upstream
+
+    @contextmanager
+    def _on_postgres(self, workers: str) -> Iterator[Running]:
+        with running_postgres(DURABLE) as server:
+            url = server.create_database()
+            started = targets.toolbridge(
+                self.upstream.port, f"postgres-{workers}", DATABASE_URL=url, WEB_WORKERS=workers
+            )
+            with started as running:
+                yield running
+
+    # ------------------------------------------------------------ the bridge alone
+
+    def alone(self) -> None:
+        port, scale = self.upstream.port, self.scale
+        if self.wants("idle"):
+            with targets.toolbridge(port, "idle") as running:
+                scenarios.warm(running)
+                self.tells("toolbridge", "idle", idle.measure(running, max(int(9_000 * scale), 20)))
+        if self.wants("growth"):
+            with targets.toolbridge(port, "growth") as running:
+                scenarios.warm(running)
+                for figures in growth.ages(running, max(int(500 * scale), 12)):
+                    self.tells("toolbridge", "growth", figures)
+        if self.wants("stored"):
+            with targets.toolbridge(port, "stored") as running:
+                found = growth.stored(running, HOME / "stored", max(int(200 * scale), 10))
+                self.tells("toolbridge", "stored", found)
+        if self.wants("micro"):
+            self.tells("store", "micro", self._micro())
+
+    def _micro(self) -> dict[str, float]:
+        home = HOME / "micro"
+        shutil.rmtree(home, ignore_errors=True)
+        home.mkdir()
+        done = subprocess.run(
+            [sys.executable, "-m", "bench.micro", str(home), str(self.scale)],
+            cwd=PROJECT, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if done.returncode:
+            raise SystemExit(done.stderr)
+        figures: dict[str, float] = json.loads(done.stdout)
+        return figures
+
+
+def main(arguments: list[str]) -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.run", description=__doc__)
+    parser.add_argument("--only", default="", help="beginnings of scenarios' names, comma-separated; all")
+    parser.add_argument(
+        "--targets", default="", help="names of targets, separated by semicolons; all that are installed"
+    )
+    parser.add_argument("--scale", type=float, default=1.0, help="0.02 tries whether everything works")
+    parser.add_argument("--repeat", type=int, default=2, help="of each figure the best counts")
+    parser.add_argument("--out", default=str(HOME / "results.jsonl"))
+    options = parser.parse_args(arguments)
+    HOME.mkdir(parents=True, exist_ok=True)
+    Path(options.out).write_text(json.dumps(_header() | {"scale": options.scale}) + "\n", encoding="utf-8")
+    machine.raise_descriptors()
+    machine.pin({1})
+    with targets.fake_upstream() as upstream:
+        bench = Bench(options, upstream)
+        for name, start in bench.all_targets():
+            if not options.targets or name in options.targets.split(";"):
+                bench.plain(name, start)
+        bench.alone()
+    sys.stdout.write("\n" + report.document(Path(options.out).read_text(encoding="utf-8")))
+
+
+def _header() -> dict[str, Any]:
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=PROJECT, capture_output=True, text=True, check=False
+    )
+    now = dt.datetime.now(dt.UTC)
+    return {
+        "date": f"{now:%Y-%m-%d}",
+        "machine": machine.described(),
+        "commit": commit.stdout.strip(),
+        "peers": _peers(),
+    }
+
+
+def _peers() -> dict[str, str]:
+    found = {}
+    if command := shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin"):
+        said = subprocess.run([command, "-v"], capture_output=True, text=True, check=False).stderr
+        found["nginx"] = said.rpartition("/")[2].strip()
+    if targets.LITELLM.exists():
+        python = targets.LITELLM.with_name("python")
+        ask = "from importlib.metadata import version; print(version('litellm'))"
+        found["LiteLLM"] = subprocess.run(
+            [python, "-c", ask], capture_output=True, text=True, check=False
+        ).stdout.strip()
+    return found
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
