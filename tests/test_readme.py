@@ -107,10 +107,14 @@ def test_the_curl_examples_work_when_pasted(start_bridge: StartBridge, tmp_path:
         assert said in printed
 
 
-def test_the_python_example_works_when_pasted(start_bridge: StartBridge, tmp_path: Path) -> None:
-    (example,) = [block for block in blocks("python") if "import anthropic" in block]
-    printed = pasted([sys.executable, "-c", example], start_bridge(), tmp_path)
-    assert "get_weather returned: It is sunny in demo." in printed
+@pytest.mark.parametrize(
+    ("package", "said"), [("anthropic", "get_weather returned: It is sunny in demo."), ("openai", "You said: Hello")]
+)
+def test_the_python_examples_work_when_pasted(
+    start_bridge: StartBridge, tmp_path: Path, package: str, said: str
+) -> None:
+    (example,) = [block for block in blocks("python") if f"import {package}\n" in block]
+    assert said in pasted([sys.executable, "-c", example], start_bridge(), tmp_path)
 
 
 def test_the_claude_code_example_works_when_pasted(start_bridge: StartBridge, tmp_path: Path, claude_code: str) -> None:
