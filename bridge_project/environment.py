@@ -2,6 +2,7 @@
 
 import os
 from typing import TypeVar
+from urllib.parse import unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -65,3 +66,8 @@ def http_url(name: str) -> str | None:
     if scheme not in {"http", "https"} or not separator or not rest.strip("/"):
         raise ImproperlyConfigured(f"{name} is {value!r}; it must be an http:// or https:// URL")
     return value.rstrip("/")
+
+
+def password(url: str | None) -> str | None:
+    """The secret part of a URL."""
+    return unquote(urlsplit(url).password or "") or None if url else None

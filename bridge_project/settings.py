@@ -241,10 +241,18 @@ BRIDGE_MODEL_MAP = {
     family: environment.optional(f"MODEL_MAP_{family.upper()}") for family in ("opus", "sonnet", "haiku", "default")
 }
 
+# No log line holds one of these; `conversations.redaction` knows more of them by their looks.
+SECRETS = (
+    SECRET_KEY,
+    *BRIDGE_API_KEYS,
+    *BRIDGE_ENCRYPTION_KEYS,
+    *filter(None, (BRIDGE_ADMIN_PASSWORD, BRIDGE_METRICS_TOKEN, *map(environment.password, (DATABASE_URL, REDIS_URL)))),
+    *(key for keys, _ in BRIDGE_UPSTREAMS.values() for key in keys),
+)
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"lines": {"()": "bridge_project.logs.formatter", "as_json": PRODUCTION}},
+    "formatters": {"lines": {"()": "bridge_project.logs.formatter", "as_json": PRODUCTION, "secrets": SECRETS}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "lines"}},
     "root": {"handlers": ["stderr"], "level": "WARNING"},
     "loggers": {

@@ -1,12 +1,13 @@
 """One call of an upstream: sent, checked, decoded and written as the client's events, read by read."""
 
+from conversations.redaction import scrub
 from conversations.routing import Route
 from conversations.upstream import Answer, Upstreams, key_refused
 from translation import adapters
 from translation.accumulator import Accumulator
 from translation.adapter import UpstreamRequest
 from translation.errors import BridgeError
-from translation.events import Event, Finished, MessageStart, WireEvent
+from translation.events import Event, Failed, Finished, MessageStart, WireEvent
 from translation.policies import Watch
 from translation.values import Request, Usage
 
@@ -40,7 +41,8 @@ class Attempt:
         self._answer = answer = await upstreams.send(self.route.upstream, self._sent)
         self.status, self.content_type = answer.status, answer.content_type
         if not 200 <= answer.status < 300:
-            body = await answer.body()
+            # Some upstreams say which key they refuse.
+            body = scrub(await answer.body(), self.route.upstream.keys)
             self._keep(body)
             error = self._failure(answer, body)
             upstreams.judge(self.route.upstream, answer, error)
@@ -65,7 +67,15 @@ class Attempt:
             events = self._decoder.feed(chunk)
         else:
             return []
+        if events and isinstance(events[-1], Failed):
+            self._scrub(events[-1].error)
         return events if self._watch is None else self._watch.feed(events)
+
+    def _scrub(self, error: BridgeError) -> None:
+        """What an upstream says of its failure in the middle of an answer, shown and kept without its key."""
+        keys = self.route.upstream.keys
+        error.message = scrub(error.message.encode(), keys).decode()
+        self.raw = [scrub(b"".join(self.raw), keys)]
 
     def write(self, events: list[Event]) -> list[WireEvent]:
         wire = self._writer.feed(events)

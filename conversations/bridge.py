@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from conversations import ids
+from conversations import ids, telemetry
 from conversations.catalog import Catalog
 from conversations.course import awake
 from conversations.estimates import Estimates
@@ -91,6 +91,8 @@ class Bridge:
 
     async def _open(self, ask: Ask, admission: Admission | None) -> Turn | Repeat:
         prepared = await self.prepare(ask)
+        if telemetry.on():
+            telemetry.opened(ask, prepared)
         turn = Turn(self, ask, prepared, claims(ask), admission)
         try:
             await turn.open()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -13,10 +14,22 @@ import zstandard
 from msgspec import Struct
 from msgspec.structs import replace
 
+from conversations import secrets
+from conversations.callers import secret_of
+from conversations.redaction import without_tokens
 from conversations.state import Conversation, Sent
 from conversations.store.database import timestamp
 from conversations.store.reads import SENT_CHAIN, Node
-from conversations.store.writes import Answered, CloseTurn, MessageRow, OpenTurn, SaveMessages, SentRow, UsageRow
+from conversations.store.writes import (
+    Answered,
+    CloseTurn,
+    LinkRow,
+    MessageRow,
+    OpenTurn,
+    SaveMessages,
+    SentRow,
+    UsageRow,
+)
 from translation.adapter import UpstreamRequest
 from translation.client.stored import dump_blocks
 from translation.errors import BridgeError
@@ -29,7 +42,8 @@ if TYPE_CHECKING:
 SMALL = 400
 MESSAGES = 1_000  # in one write
 _COMPRESSOR = zstandard.ZstdCompressor(level=1)  # of the event loop's thread
-SECRET_HEADERS = frozenset({"authorization", "x-api-key", "cookie", "proxy-authorization", "api-key", "x-goog-api-key"})
+# Also those of proxies and of whoever comes next: what sounds like a secret is one.
+SECRET_HEADER = re.compile(r"auth|cookie|token|secret|password|credential|signature|api-?key|-key$", re.IGNORECASE)
 HEADER_LIMIT = 8_000
 ID_LIMIT = 2_000  # within what an index of PostgreSQL takes
 
@@ -71,7 +85,7 @@ class Opening(Struct, frozen=True):
 
 def opening(turn: Turn, last: Sent | None) -> Opening:
     ask, prepared, storage = turn.ask, turn.prepared, turn.ask.key.storage
-    received, sent, full = prepared.received, prepared.sent, storage == "full"
+    received, sent, full = prepared.received, kept(ask.request, prepared.sent), storage == "full"
     rows, head = messages(prepared.conversation, received, prepared.chain, storage)
     change = delta(last, sent.body if full else b"")
     contexts = ((prepared.system_digest, received.raw_system), (prepared.tools_digest, received.raw_tools))
@@ -154,11 +168,16 @@ def used(row: CloseTurn) -> tuple[int, int]:
 
 def _sent_instead(turn: Turn) -> SentRow | None:
     """The request that was really sent, where it is not the one that the turn was opened with."""
-    sent = turn.prepared.sent
+    sent = kept(turn.ask.request, turn.prepared.sent)
     if turn.ask.key.storage != "full" or sent.body == turn.recorded.body:
         return None
     turn.bridge.state.note_sent(turn.conversation, Sent(turn.id, 0, sent.body))
     return SentRow(compress(sent.body), _meta(sent))
+
+
+def kept(request: Request, sent: UpstreamRequest) -> UpstreamRequest:
+    """A request as it may be stored: as sent, but for what is secret in it."""
+    return replace(sent, body=without_tokens(sent.body)) if request.mcp_servers else sent
 
 
 def _meta(sent: UpstreamRequest) -> bytes:
@@ -213,6 +232,15 @@ def storable_id(id_: str) -> str:
     if len(id_) <= ID_LIMIT and storable(id_, ID_LIMIT) == id_:
         return id_
     return f"{storable(id_, 40)}~{digest(id_.encode('utf-8', 'surrogatepass')).hex()}"
+
+
+def sealed(turn: Turn, links: tuple[LinkRow, ...]) -> tuple[LinkRow, ...]:
+    """A key that keeps only what tool mapping needs has that encrypted, where there is a key for it."""
+    if turn.ask.key.storage != "minimal" or not secrets.configured():
+        return links
+    return tuple(
+        replace(link, arguments=secrets.seal(link.arguments), state=secrets.seal(link.state)) for link in links
+    )
 
 
 def now() -> str:
@@ -302,7 +330,8 @@ def _size(result: ToolResult) -> int:
 
 
 def kept_headers(headers: dict[str, str]) -> bytes:
-    shown = {name: value for name, value in headers.items() if name not in SECRET_HEADERS}
+    secret = secret_of(headers) or None
+    shown = {name: value for name, value in headers.items() if not SECRET_HEADER.search(name) and value != secret}
     encoded = msgspec.json.encode(shown)
     return encoded if len(encoded) <= HEADER_LIMIT else b"{}"
 

@@ -13,6 +13,8 @@ from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
 from conversations import conf
 
+SEALED = b"\0sealed:"  # no JSON begins like this
+
 
 class Unreadable(Exception):
     """None of the keys opens it."""
@@ -25,6 +27,35 @@ def encrypt(secret: str) -> bytes:
 def decrypt(sealed: bytes) -> str:
     try:
         return _ring().decrypt(sealed).decode()
+    except InvalidToken:
+        raise Unreadable("none of BRIDGE_ENCRYPTION_KEYS opens this secret") from None
+
+
+def configured() -> bool:
+    """Whether content is to be encrypted too."""
+    return len(conf.sealing_keys()) > 1
+
+
+def seal(data: bytes) -> bytes:
+    """Content; what is empty says nothing."""
+    return SEALED + _ring().encrypt(data) if data else data
+
+
+def unseal(data: bytes) -> bytes:
+    """Content, sealed or not."""
+    if not data.startswith(SEALED):
+        return data
+    try:
+        return _ring().decrypt(data[len(SEALED) :])
+    except InvalidToken:
+        raise Unreadable("none of BRIDGE_ENCRYPTION_KEYS opens this content") from None
+
+
+def rotated(sealed: bytes) -> bytes:
+    """The same under the first key; `encrypt` and `seal` are both understood."""
+    mark = SEALED if sealed.startswith(SEALED) else b""
+    try:
+        return mark + _ring().rotate(sealed[len(mark) :])
     except InvalidToken:
         raise Unreadable("none of BRIDGE_ENCRYPTION_KEYS opens this secret") from None
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from conversations import ids, records
+from conversations import ids, records, telemetry
 from conversations.attempt import Attempt
 from conversations.errand import Errand
 from conversations.limits import Admission
@@ -70,7 +70,7 @@ class Turn:
         self.errand = Errand(bridge, prepared)
         self.claims = claims
         self.admission = admission
-        self.recorded = prepared.sent  # the request that the store has as this turn's
+        self.recorded = records.kept(ask.request, prepared.sent)  # the request that the store has as this turn's
         self.id = bridge.rows.mint()
         self.message_id = ids.message_id()
         self.started = ask.received
@@ -123,7 +123,7 @@ class Turn:
         last = await self.bridge.state.last_sent(self.conversation) if full else None
         self.timings.state = self.elapsed
         opening = records.opening(self, last)
-        self.head, self.recorded = opening.head, self.prepared.sent
+        self.head, self.recorded = opening.head, records.kept(self.ask.request, self.prepared.sent)
         self._opened = self.bridge.store.write(opening.write)
         if opening.more:
             self._opened = asyncio.gather(self._opened, *map(self.bridge.store.write, opening.more))
@@ -235,6 +235,8 @@ class Turn:
     async def _first_events(self) -> list[WireEvent]:
         """Call the upstream, and read until there is something to show."""
         attempt = self.attempt
+        if telemetry.on():
+            telemetry.calling(self)
         await attempt.send(self.bridge.upstreams)
         self.timings.first_byte = self.elapsed
         while not self.done:
@@ -299,7 +301,7 @@ class Turn:
         try:
             await self._opened
             await self.bridge.store.write(
-                SaveLinks(self.conversation.row, self.id, target.upstream, target.model, links)
+                SaveLinks(self.conversation.row, self.id, target.upstream, target.model, records.sealed(self, links))
             )
         except StoreUnavailable as error:
             self._tolerate(error, "a tool call was shown that could not be stored")
@@ -381,6 +383,8 @@ class Turn:
         finally:
             if self.admission is not None:
                 await self.admission.settle(*records.used(row))
+        if telemetry.on():
+            telemetry.closed(self, row)
         self.bridge.meter.turn(row, self.timings.state, self.notes)
 
     def _finish_in_background(self, status: str, error: BridgeError | None) -> None:

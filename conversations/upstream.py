@@ -6,6 +6,7 @@ import httpx
 from msgspec import Struct
 
 from conversations.health import Health
+from conversations.redaction import hide
 from conversations.transport import Transport
 from conversations.transport.exchange import Exchange
 from translation.adapter import UpstreamRequest
@@ -34,6 +35,9 @@ class Upstream(Struct, frozen=True):
     profile: Profile
     base_url: str
     keys: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        hide(*self.keys)
 
     def __repr__(self) -> str:
         return f"Upstream({self.name!r}, {self.base_url!r}, {len(self.keys)} keys)"

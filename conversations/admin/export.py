@@ -31,7 +31,7 @@ def table(mappings: Iterable[ToolMapping], *, readable: bool) -> Iterator[str]:
     yield _line(COLUMNS)
     for row in mappings:
         latency = (row.answered_at - row.created_at).total_seconds() * 1_000 if row.answered_at else ""
-        arguments = bytes(row.arguments).decode("utf-8", "replace") if readable else ""
+        arguments = row.call_arguments.decode("utf-8", "replace") if readable else ""
         values = (row.tool_use_id, row.tool_name, row.status, row.turn.request_id, row.upstream, row.model,
                   row.upstream_call_id, row.is_error, row.result_size, row.created_at.isoformat(),
                   row.answered_at.isoformat() if row.answered_at else "", latency, arguments)  # fmt: skip

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import zstandard
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.http import content_disposition_header
@@ -13,6 +12,7 @@ from conversations.admin.content import pretty, reads_content
 from conversations.admin.diffs import Diff, diff
 from conversations.admin.toolchain_page import log_opening
 from conversations.models import Turn
+from conversations.store.reads import unpacked
 
 JSON = ("content-type", "application/json")
 CLIENT = (("x-api-key", "$ANTHROPIC_API_KEY"), ("anthropic-version", "2023-06-01"), JSON)
@@ -74,8 +74,7 @@ def _hops(turn: Turn, *, readable: bool) -> tuple[hops.Hop, ...]:
 
 
 def _answered(turn: Turn) -> bytes:
-    data = bytes(turn.answer)
-    return zstandard.ZstdDecompressor().decompressobj().decompress(data) if data else b""
+    return unpacked(bytes(turn.answer))
 
 
 def _neighbours(turn: Turn) -> dict[str, Turn | None]:

@@ -121,7 +121,7 @@ class ToolMappingAdmin(RecordAdmin):
 
     @display(description="arguments")
     def arguments_shown(self, row: ToolMapping) -> SafeString:
-        return json_view(bytes(row.arguments), "arguments")
+        return json_view(row.call_arguments, "arguments")
 
     @display(description="opaque state")
     def opaque(self, row: ToolMapping) -> str:

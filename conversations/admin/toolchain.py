@@ -125,7 +125,7 @@ def repetitions(mappings: Iterable[ToolMapping]) -> dict[int, int]:
     last: dict[str, tuple[bytes, int]] = {}
     counts: dict[str, int] = {}
     for row in mappings:
-        call = (bytes(row.arguments), row.result_size)
+        call = (row.call_arguments, row.result_size)
         counts[row.tool_name] = counts.get(row.tool_name, 0) + 1 if last.get(row.tool_name) == call else 1
         last[row.tool_name] = call
         seen[row.pk] = counts[row.tool_name]
@@ -207,7 +207,7 @@ def _error(turn: Turn, *, readable: bool) -> str:
 
 
 def _call(row: ToolMapping, result: tuple[Part, ...], repeats: int, index: Index, *, readable: bool) -> CallView:
-    arguments = bytes(row.arguments)
+    arguments = row.call_arguments
     latency = (row.answered_at - row.created_at).total_seconds() * 1_000 if row.answered_at else -1.0
     return CallView(
         pk=row.pk,

@@ -108,7 +108,7 @@ def _conversation(row: Conversation) -> dict[str, Any]:
 
 
 def _mapping(row: ToolMapping) -> dict[str, Any]:
-    arguments = bytes(row.arguments)
+    arguments = row.call_arguments
     return {
         "tool_use_id": row.tool_use_id,
         "tool_name": row.tool_name,

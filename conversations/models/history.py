@@ -8,6 +8,7 @@ refuses.
 from django.db import models
 
 from conversations.models.configuration import ApiKey
+from conversations.secrets import unseal
 
 
 class Conversation(models.Model):
@@ -209,6 +210,11 @@ class ToolMapping(models.Model):
 
     def __str__(self) -> str:
         return f"{self.tool_name} {self.tool_use_id}"
+
+    @property
+    def call_arguments(self) -> bytes:
+        """As they were made, also where they are encrypted."""
+        return unseal(bytes(self.arguments))
 
 
 class Blob(models.Model):

@@ -8,6 +8,7 @@ import zstandard
 from msgspec import Struct
 
 from conversations.prices import Price
+from conversations.secrets import unseal
 from conversations.store.database import Database
 from translation.values import Link, Origin, Role, Usage
 
@@ -188,8 +189,8 @@ def _links(db: Database, conversation_id: int, tool_use_ids: Sequence[str]) -> d
 
 
 def _link(row: Sequence[Any]) -> Link:
-    origin = Origin(row[5], row[6], bytes(row[7]))
-    return Link(row[0], row[1], row[2], row[3], bytes(row[4]), origin, turn_id=row[8], ordinal=row[9])
+    origin = Origin(row[5], row[6], unseal(bytes(row[7])))
+    return Link(row[0], row[1], row[2], row[3], unseal(bytes(row[4])), origin, turn_id=row[8], ordinal=row[9])
 
 
 def _origins(db: Database, conversation_id: int, turns: Sequence[int]) -> dict[int, Origin]:

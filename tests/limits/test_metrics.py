@@ -130,9 +130,9 @@ def test_what_an_ended_process_counted_stays(cluster: Cluster) -> None:
     told = "SELECT 1 FROM conversations_process WHERE position('turn_seconds'::bytea in figures) > 0"
     wait_until(lambda: bool(cluster.rows(told)), "it is in its process's row", seconds=10)
     before = value(scrape(cluster), "toolbridge_turn_seconds_count")
-    key = "INSERT INTO conversations_process (host, pid, started_at, seen_at, figures) SELECT 'gone', 1, now(), "
-    old = f"{key} now() - interval '2 days', figures FROM conversations_process WHERE position('turn_seconds'::bytea in figures) > 0 LIMIT 1 RETURNING 1"
-    cluster.rows(old)
+    cluster.rows("""INSERT INTO conversations_process (host, pid, started_at, seen_at, figures)
+        SELECT 'gone', 1, now(), now() - interval '2 days', figures FROM conversations_process
+        WHERE position('turn_seconds'::bytea in figures) > 0 LIMIT 1 RETURNING 1""")
     doubled = value(scrape(cluster), "toolbridge_turn_seconds_count")
     assert doubled > before
     cluster.manage("shell", "--no-imports", "-c", "from conversations import retention; retention.reconcile()")
