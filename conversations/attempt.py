@@ -42,7 +42,7 @@ class Attempt:
         self.status, self.content_type = answer.status, answer.content_type
         if not 200 <= answer.status < 300:
             # Some upstreams say which key they refuse.
-            body = scrub(await answer.body(), self.route.upstream.keys)
+            body = scrub(await answer.body())
             self._keep(body)
             error = self._failure(answer, body)
             upstreams.judge(self.route.upstream, answer, error)
@@ -73,9 +73,8 @@ class Attempt:
 
     def _scrub(self, error: BridgeError) -> None:
         """What an upstream says of its failure in the middle of an answer, shown and kept without its key."""
-        keys = self.route.upstream.keys
-        error.message = scrub(error.message.encode(), keys).decode()
-        self.raw = [scrub(b"".join(self.raw), keys)]
+        error.message = scrub(error.message.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+        self.raw = [scrub(b"".join(self.raw))]
 
     def write(self, events: list[Event]) -> list[WireEvent]:
         wire = self._writer.feed(events)

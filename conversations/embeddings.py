@@ -9,6 +9,7 @@ from conversations import records
 from conversations.bridge import Bridge
 from conversations.course import Course
 from conversations.limits import Admission
+from conversations.redaction import scrub
 from conversations.routing import Route
 from conversations.store.reads import KeyRow
 from conversations.store.writes import RecordUsage, UsageRow
@@ -83,7 +84,7 @@ async def _answer(bridge: Bridge, upstream: Upstream, sent: UpstreamRequest) -> 
     if 200 <= answer.status < 300:
         bridge.upstreams.judge(upstream, answer, None)
         return await answer.body(ANSWER_LIMIT)
-    error = _refusal(answer, await answer.body())
+    error = _refusal(answer, scrub(await answer.body()))
     bridge.upstreams.judge(upstream, answer, error)
     raise error
 
@@ -115,6 +116,7 @@ async def _recorded(bridge: Bridge, record: RecordUsage, admission: Admission | 
     try:
         if record.usage:
             await bridge.store.write(record)
+            bridge.meter.used(record.usage)
     finally:
         if admission is not None:
             tokens = sum(entry.input_tokens for entry in record.usage)

@@ -7,7 +7,7 @@ from conversations.figures import Figures, Histogram, Series, flat
 from conversations.limits import Limits
 from conversations.state import State
 from conversations.store import Store
-from conversations.store.writes import CloseTurn
+from conversations.store.writes import CloseTurn, UsageRow
 from translation.errors import BridgeError, UnknownToolResult
 from translation.values import Note
 
@@ -20,18 +20,11 @@ class Meter:
         self._histograms: defaultdict[Series, Histogram] = defaultdict(Histogram)
 
     def turn(self, row: CloseTurn, added_ms: float, notes: Iterable[Note]) -> None:
-        counters, amounts, last = self._counters, self._amounts, row.usage[-1]
+        counters, last = self._counters, row.usage[-1]
         counters["toolbridge_turns_total", row.status, last.upstream] += 1
         if row.error_type:
             counters["toolbridge_errors_total", row.error_type] += 1
-        for entry in row.usage:
-            upstream = entry.upstream
-            counters["toolbridge_attempts_total", entry.status, upstream] += 1
-            amounts["toolbridge_tokens_total", "input", upstream] += entry.input_tokens
-            amounts["toolbridge_tokens_total", "output", upstream] += entry.output_tokens
-            amounts["toolbridge_tokens_total", "cache_read", upstream] += entry.cache_read
-            amounts["toolbridge_tokens_total", "cache_write", upstream] += entry.cache_write
-            amounts["toolbridge_cost_dollars_total", upstream] += entry.cost_micros / 1_000_000
+        self.used(row.usage)
         for _, calls in row.tools:
             counters["toolbridge_tool_calls_total", last.upstream] += calls
         if row.first_token_ms:
@@ -41,6 +34,19 @@ class Meter:
         self._histograms["toolbridge_added_seconds",].observe(added_ms / 1000)
         for note in notes:
             counters["toolbridge_notes_total", note.kind, note.rule] += 1
+        self.touched = True
+
+    def used(self, entries: Iterable[UsageRow]) -> None:
+        """Calls of upstreams, and what they cost."""
+        amounts = self._amounts
+        for entry in entries:
+            upstream = entry.upstream
+            self._counters["toolbridge_attempts_total", entry.status, upstream] += 1
+            amounts["toolbridge_tokens_total", "input", upstream] += entry.input_tokens
+            amounts["toolbridge_tokens_total", "output", upstream] += entry.output_tokens
+            amounts["toolbridge_tokens_total", "cache_read", upstream] += entry.cache_read
+            amounts["toolbridge_tokens_total", "cache_write", upstream] += entry.cache_write
+            amounts["toolbridge_cost_dollars_total", upstream] += entry.cost_micros / 1_000_000
         self.touched = True
 
     def error(self, error: BridgeError) -> None:

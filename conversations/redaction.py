@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 
 HIDDEN = "[hidden]"
-SHORTEST = 6  # anything shorter would hide words of the text
+SHORTEST = 8  # anything shorter would hide words of the text
 PATTERNS = (
     r"(?<![\w-])(?:sk|pk|rk|xai|gsk|key)-[A-Za-z0-9_\-]{12,}",
     r"AIza[A-Za-z0-9_\-]{20,}",
@@ -47,11 +47,10 @@ def redact(text: str) -> str:
     return _known.expression.sub(HIDDEN, text)
 
 
-def scrub(data: bytes, secrets: Iterable[str]) -> bytes:
-    """Without these secrets."""
-    for secret in secrets:
-        if len(secret) >= SHORTEST and (found := secret.encode()) in data:
-            data = data.replace(found, HIDDEN.encode())
+def scrub(data: bytes) -> bytes:
+    """What an upstream says, byte for byte but for the secrets that are known."""
+    for secret in sorted(_known.secrets, key=len, reverse=True):
+        data = data.replace(secret.encode(), HIDDEN.encode())
     return data
 
 

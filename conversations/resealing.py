@@ -3,26 +3,30 @@
 from django.db import models
 
 from conversations import secrets
-from conversations.models import ToolMapping
+from conversations.models import ToolMapping, Upstream
 
 SLICE = 500
-COLUMNS: tuple[tuple[type[models.Model], tuple[str, ...]], ...] = ((ToolMapping, ("arguments", "state")),)
 
 
 def reseal() -> tuple[int, int]:
     """How many values were, and how many could not be read."""
-    counts = [_reseal(model, name) for model, names in COLUMNS for name in names]
+    counts = (
+        _reseal(Upstream, "secret", b""),
+        _reseal(ToolMapping, "arguments", secrets.SEALED),
+        _reseal(ToolMapping, "state", secrets.SEALED),
+    )
     return sum(done for done, _ in counts), sum(failed for _, failed in counts)
 
 
-def _reseal(model: type[models.Model], name: str) -> tuple[int, int]:
+def _reseal(model: type[models.Model], name: str, mark: bytes) -> tuple[int, int]:
+    """What begins with the mark is encrypted, the rest never was."""
     done = failed = last = 0
     rows = model._default_manager.order_by("pk").only("pk", name)
     while found := list(rows.filter(pk__gt=last)[:SLICE]):
         last = found[-1].pk
         for row in found:
             value = bytes(getattr(row, name))
-            if not value.startswith(secrets.SEALED):
+            if not value or not value.startswith(mark):
                 continue
             try:
                 model._default_manager.filter(pk=row.pk).update(**{name: secrets.rotated(value)})
