@@ -1,6 +1,7 @@
 """A client of the Messages API that hides nothing: statuses, headers, and every server-sent event as it came."""
 
 import json
+import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -8,6 +9,8 @@ from typing import Any, NamedTuple
 import httpx
 
 MODEL = "claude-sonnet-4-5"
+# A bridge under test speaks plain HTTP: reading the certificate authorities would be most of what a client costs.
+NO_AUTHORITIES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 TOOL = {
     "name": "get_weather",
     "description": "The weather of a city",
@@ -24,7 +27,7 @@ class Event(NamedTuple):
 class Client:
     def __init__(self, url: str, api_key: str) -> None:
         self.api_key = api_key
-        self.http = httpx.Client(base_url=url, headers={"x-api-key": api_key}, timeout=30)
+        self.http = httpx.Client(base_url=url, headers={"x-api-key": api_key}, timeout=30, verify=NO_AUTHORITIES)
 
     def close(self) -> None:
         self.http.close()

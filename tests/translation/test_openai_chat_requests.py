@@ -548,3 +548,8 @@ def test_without_schemas_the_system_prompt_asks_for_the_object() -> None:
     assert CLOSED.decode() in value["messages"][0]["content"]
     assert rules(request, "deepseek") == ["structured-output"]
     assert "response_format" not in body(request, "vllm", structured="none")
+
+
+def test_an_image_of_an_older_turn_is_left_out_for_a_model_that_takes_none() -> None:
+    given = asking(user(Text("Look."), PNG), Message("assistant", (Text("Seen."),)), user(Text("Go on.")))
+    assert sent(given, "deepseek").notes[0].rule == "content-left-out"

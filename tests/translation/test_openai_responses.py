@@ -546,3 +546,25 @@ def test_context_overflow_is_the_clients_own_sentence() -> None:
 )
 def test_retry_after_is_kept(headers: dict[str, str], seconds: float | None) -> None:
     assert failure(429, b"{}", headers).retry_after == seconds
+
+
+def test_what_the_model_does_not_take_is_left_out_of_results_and_of_older_turns() -> None:
+    pdf, image = Document("base64", "JVBERi0=", "application/pdf"), Image("file", "file_1")
+    older = request(
+        Message("user", (Text("q"), pdf)),
+        Message("assistant", (ToolUse("t1", "Read", b"{}"),)),
+        Message("user", (ToolResult("t1", (image,)),)),
+    )
+    items = body(older, XAI)["input"]
+    assert items[0]["content"][1]["text"] == "[document left out: this model does not take it]"
+    assert items[2]["output"] == "[image left out: this model does not take it]"
+    assert rules(older, XAI).count("content-left-out") == 2
+
+
+def test_a_result_that_is_only_an_image_says_where_it_is() -> None:
+    given = request(
+        Message("user", (Text("q"),)),
+        Message("assistant", (ToolUse("t1", "Read", b"{}"),)),
+        Message("user", (ToolResult("t1", (Image("base64", "iVBO", "image/png"),)),)),
+    )
+    assert body(given, XAI)["input"][2]["output"] == "(attached below)"

@@ -57,6 +57,7 @@ class History:
         self._called: dict[str, str] = {}  # tool_use_id -> name, for captions
         self._lost = 0  # tool turns whose reasoning nobody has any more
         self._degraded: dict[str, str] = {}  # rule -> what
+        self._newest = max((n for n, each in enumerate(request.messages) if each.role != "assistant"), default=0)
 
     def messages(self, system: str) -> list[Json]:
         out: list[Json] = []
@@ -67,7 +68,7 @@ class History:
                 case "assistant":
                     out.append(self._assistant(message))
                 case "user":
-                    out += self._user(message, f"messages.{index}.content")
+                    out += self._user(message, f"messages.{index}.content", new=index >= self._newest)
                 case "system":
                     out.append(self._system(message))
                 case _:
@@ -161,7 +162,7 @@ class History:
 
     # ------------------------------------------------------------ user
 
-    def _user(self, message: Message, path: str) -> list[Json]:
+    def _user(self, message: Message, path: str, *, new: bool) -> list[Json]:
         out: list[Json] = []
         parts: list[Json] = []
         lifted: list[Json] = []
@@ -169,7 +170,7 @@ class History:
             if isinstance(block, ToolResult):
                 out.append(self._result(block, lifted))
             else:
-                parts += self._part(block, f"{path}.{index}")
+                parts += self._part(block, f"{path}.{index}", new=new)
         parts += lifted
         if all(part["type"] == "text" for part in parts):
             text = "\n".join(part["text"] for part in parts)
@@ -196,11 +197,12 @@ class History:
             return {"role": "user", "content": f"Tool Result ({self._called.get(result.tool_use_id, id_)}):\n{content}"}
         return {"role": "tool", "tool_call_id": id_, "content": content}
 
-    def _part(self, block: Block, path: str) -> list[Json]:
+    def _part(self, block: Block, path: str, *, new: bool) -> list[Json]:
+        """What the model does not take is the client's fault in the newest turn; older ones were for another model."""
         file = self._file(block)
         if file:
             return [file]
-        if isinstance(block, Image | Document) and not _has_words(block):
+        if new and isinstance(block, Image | Document) and not _has_words(block):
             raise InvalidRequest(f"{path}: {self._target.model} at {self._target.upstream} takes no {_kind(block)}")
         text = self._worded(block)
         return [_text(text)] if text else []

@@ -46,11 +46,12 @@ class InputItems:
 
     def build(self, request: Request) -> list[Item]:
         items: list[Item] = []
+        newest = max((n for n, each in enumerate(request.messages) if each.role != "assistant"), default=0)
         for index, message in enumerate(request.messages):
             if message.role == "assistant":
                 items += self._assistant(message)
             elif message.role == "user":
-                items += self._user(message, f"messages.{index}")
+                items += self._user(message, f"messages.{index}", new=index >= newest)
             else:
                 parts = [_text(block.text) for block in message.blocks if isinstance(block, Text)]
                 items.append({"type": "message", "role": self._profile.system_role, "content": parts})
@@ -102,7 +103,7 @@ class InputItems:
 
     # ------------------------------------------------------------ what the user said
 
-    def _user(self, message: Message, path: str) -> list[Item]:
+    def _user(self, message: Message, path: str, *, new: bool) -> list[Item]:
         results: list[Item] = []
         parts: list[Part] = []
         for position, block in enumerate(message.blocks):
@@ -114,7 +115,7 @@ class InputItems:
                 if lifted:
                     parts += [_text(f"[attached to the result of {call_id}]"), *lifted]
             else:
-                parts += self._part(block, where)
+                parts += self._part(block, where, strict=new)
         if parts:
             results.append({"type": "message", "role": "user", "content": parts})
         return results
@@ -124,7 +125,7 @@ class InputItems:
         parts = [
             part
             for position, block in enumerate(result.blocks)
-            for part in self._part(block, f"{where}.content.{position}")
+            for part in self._part(block, f"{where}.content.{position}", strict=False)
         ]
         mark = ERROR_MARK if result.is_error else ""
         texts = [str(part["text"]) for part in parts if part["type"] == "input_text"]
@@ -133,18 +134,17 @@ class InputItems:
         if self._profile.rich_results:
             return ([_text("Error:")] if mark else []) + parts, []
         self.notes.append(Note("degradation", "result-media-lifted", f"{where}: images and files follow the results"))
-        return mark + "\n".join(texts), [part for part in parts if part["type"] != "input_text"]
+        text = "\n".join(texts) or "(attached below)"
+        return mark + text, [part for part in parts if part["type"] != "input_text"]
 
-    def _part(self, block: Block, where: str) -> list[Part]:  # noqa: PLR0911 - one flat table of block types
+    def _part(self, block: Block, where: str, *, strict: bool) -> list[Part]:  # noqa: PLR0911 - one flat table of block types
         match block:
             case Text():
                 return [_text(block.text)] if block.text else []
-            case Image():
-                return [self._image(block, where)]
             case Document(kind="text" | "content"):
                 return [_text(plain.document(block))]
-            case Document():
-                return [self._file(block, where)]
+            case Image() | Document():
+                return [self._media(block, where, strict=strict)]
             case SearchResult():
                 return [_text(plain.search_result(block))]
             case ToolReference():
@@ -155,6 +155,17 @@ class InputItems:
                 return []  # not the user's to say: repaired before
             case _:
                 assert_never(block)
+
+    def _media(self, block: Image | Document, where: str, *, strict: bool) -> Part:
+        """What the model does not take is the client's fault in the newest turn; results and older turns go on."""
+        try:
+            return self._image(block, where) if isinstance(block, Image) else self._file(block, where)
+        except InvalidRequest as refused:
+            if strict:
+                raise
+            self.notes.append(Note("degradation", "content-left-out", refused.message))
+            noun = "image" if isinstance(block, Image) else "document"
+            return _text(f"[{noun} left out: this model does not take it]")
 
     def _image(self, block: Image, where: str) -> Part:
         if not self._profile.images:

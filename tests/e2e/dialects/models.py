@@ -20,12 +20,14 @@ class Models(ScriptedUpstream):
     def __init__(self) -> None:
         super().__init__()
         self.refusals: list[str] = []
+        self.lenient = False  # answers without looking at what was said: for tests that look themselves
         self._said: defaultdict[tuple[str, Chain], dict[int, Speech]] = defaultdict(dict)
         self._secrets: defaultdict[str, set[str]] = defaultdict(set)
 
     def reset(self) -> None:
         super().reset()
         self.refusals.clear()
+        self.lenient = False
         self._said.clear()
         self._secrets.clear()
 
@@ -46,6 +48,8 @@ class Models(ScriptedUpstream):
         stream = bool(in_path["stream"]) if in_path else body.get("stream", False)
         chain = chain_of(provider.dialect.opening(body))
         assert chain is not None, "the conversation has no mark"
+        if self.lenient:
+            return provider.dialect.answer(Speech(provider.name, chain, 2, stream))
         turns = provider.dialect.turns(body)
         found = [*self._illegal(provider, chain, request.body), *self._wrong(provider, chain, turns)]
         if found:

@@ -24,7 +24,7 @@ class ResponsesModel(NamedTuple):
 
     def opening(self, body: Json) -> str:
         first = next(item for item in body["input"] if item.get("role") == "user")
-        return "\n".join(part["text"] for part in first["content"])
+        return "\n".join(part.get("text", "") for part in first["content"])
 
     def turns(self, body: Json) -> list[Turn]:
         found: list[Turn] = []

@@ -1,0 +1,76 @@
+"""docs/blocks.md says what becomes of each kind of block at each provider; here each of its cells is tried."""
+
+from typing import Any
+
+import pytest
+
+from tests.e2e.dialects import blocks
+from tests.e2e.dialects.blocks import KINDS, Kind, documented, fate
+from tests.e2e.dialects.models import Models
+from tests.e2e.dialects.providers import BY_NAME, NAMES
+from tests.e2e.dialects.script import TOOLS
+from tests.servers.bridge import PROJECT
+from tests.servers.client import Client
+from tests.servers.records import Records
+
+PAGE = PROJECT / "docs" / "blocks.md"
+# A conversation of the script whose first call is answered by hand.
+CALL = {"type": "tool_use", "id": "toolu_0123456789abcdefghijklmn", "name": "Read", "input": {"path": "a.txt"}}
+
+
+def messages(kind: Kind) -> list[Any]:
+    ask = {"role": "user", "content": "[chain blocks ids=own] Go."}
+    if not kind.in_result:
+        return [{"role": "user", "content": [{"type": "text", "text": "[chain blocks ids=own] Go."}, kind.block]}]
+    result = {"type": "tool_result", "tool_use_id": CALL["id"], "content": [kind.block]}
+    return [ask, {"role": "assistant", "content": [CALL]}, {"role": "user", "content": [result]}]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=[kind.name for kind in KINDS])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_block_meets_the_fate_that_the_table_says(
+    name: str, kind: Kind, client: Client, models: Models, records: Records
+) -> None:
+    models.lenient = True
+    provider = BY_NAME[name]
+    response = client.ask(*messages(kind), model=provider.route, tools=TOOLS)
+    expected = documented(PAGE.read_text(encoding="utf-8"))[name][kind.name]
+    if response.status_code == 400:
+        error = response.json()["error"]
+        path = "messages.2.content.0.content.0" if kind.in_result else "messages.0.content.1"
+        assert error["type"] == "invalid_request_error"
+        assert error["message"].startswith(path), error
+        assert models.requests == []
+        found = "refused"
+    else:
+        assert response.status_code == 200, response.text
+        (sent,) = models.requests
+        assert provider.dialect.refused(sent.body, long_ids=False) == []
+        found = fate(sent.json(), kind)
+    assert found == expected
+    if found == "left out":
+        (turn,) = records.ended(client.api_key, 1)
+        assert b"left-out" in turn.notes
+
+
+def test_the_table_has_every_provider_and_every_kind() -> None:
+    cells = documented(PAGE.read_text(encoding="utf-8"))
+    assert tuple(cells) == NAMES
+    assert all(tuple(row) == tuple(blocks.BY_NAME) for row in cells.values())
+
+
+MEDIA = [kind for kind in KINDS if not kind.in_result]
+
+
+@pytest.mark.parametrize("kind", MEDIA, ids=[kind.name for kind in MEDIA])
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "anthropic"])
+def test_a_block_for_another_model_does_not_end_the_conversation(
+    name: str, kind: Kind, client: Client, models: Models
+) -> None:
+    """What a model refuses when it is new is left out of its history: it was said to another model."""
+    models.lenient = True
+    first = messages(kind)
+    response = client.ask(*first, {"role": "assistant", "content": "Seen."}, "Go on.", model=BY_NAME[name].route)
+    assert response.status_code == 200, response.text
+    (sent,) = models.requests
+    assert BY_NAME[name].dialect.refused(sent.body, long_ids=False) == []
