@@ -1,7 +1,7 @@
 """What this process counts. Once per request, never per chunk; told to the others through its row in the database."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from conversations.figures import Figures, Histogram, Series, flat
 from conversations.limits import Limits
@@ -12,41 +12,67 @@ from translation.errors import BridgeError, UnknownToolResult
 from translation.values import Note
 
 
+class _Served:
+    """What one upstream did. Attributes, since looking up a series by its name and labels costs more than counting."""
+
+    __slots__ = ("attempts", "calls", "first", "input", "micros", "output", "read", "seconds", "turns", "written")
+
+    def __init__(self) -> None:
+        self.turns: dict[str, int] = {}  # by status
+        self.attempts: dict[str, int] = {}
+        self.input = self.output = self.read = self.written = self.micros = self.calls = 0
+        self.first = Histogram()
+        self.seconds = Histogram()
+
+    def counters(self, name: str) -> dict[Series, float]:
+        turns: dict[Series, float] = {
+            ("toolbridge_turns_total", status, name): count for status, count in dict(self.turns).items()
+        }
+        tried: dict[Series, float] = {
+            ("toolbridge_attempts_total", status, name): count for status, count in dict(self.attempts).items()
+        }
+        kinds = {"input": self.input, "output": self.output, "cache_read": self.read, "cache_write": self.written}
+        return {
+            **turns,
+            **tried,
+            **{("toolbridge_tokens_total", kind, name): count for kind, count in kinds.items()},
+            ("toolbridge_cost_dollars_total", name): self.micros / 1_000_000,
+            ("toolbridge_tool_calls_total", name): self.calls,
+        }
+
+
 class Meter:
     def __init__(self) -> None:
         self.touched = False  # something is worth telling before the next heartbeat
+        self._served: defaultdict[str, _Served] = defaultdict(_Served)
+        self._added = Histogram()
         self._counters: Counter[Series] = Counter()
-        self._amounts: defaultdict[Series, float] = defaultdict(float)
-        self._histograms: defaultdict[Series, Histogram] = defaultdict(Histogram)
 
     def turn(self, row: CloseTurn, added_ms: float, notes: Iterable[Note]) -> None:
-        counters, last = self._counters, row.usage[-1]
-        counters["toolbridge_turns_total", row.status, last.upstream] += 1
-        if row.error_type:
-            counters["toolbridge_errors_total", row.error_type] += 1
         self.used(row.usage)
-        for _, calls in row.tools:
-            counters["toolbridge_tool_calls_total", last.upstream] += calls
+        served, status = self._served[row.usage[-1].upstream], row.status
+        served.turns[status] = served.turns.get(status, 0) + 1
         if row.first_token_ms:
-            histogram = self._histograms["toolbridge_time_to_first_token_seconds", last.upstream]
-            histogram.observe(row.first_token_ms / 1000)
-        self._histograms["toolbridge_turn_seconds", last.upstream].observe(row.duration_ms / 1000)
-        self._histograms["toolbridge_added_seconds",].observe(added_ms / 1000)
+            served.first.observe(row.first_token_ms / 1000)
+        served.seconds.observe(row.duration_ms / 1000)
+        self._added.observe(added_ms / 1000)
+        for _, calls in row.tools:
+            served.calls += calls
+        if row.error_type:
+            self._counters["toolbridge_errors_total", row.error_type] += 1
         for note in notes:
-            counters["toolbridge_notes_total", note.kind, note.rule] += 1
-        self.touched = True
+            self._counters["toolbridge_notes_total", note.kind, note.rule] += 1
 
     def used(self, entries: Iterable[UsageRow]) -> None:
         """Calls of upstreams, and what they cost."""
-        amounts = self._amounts
         for entry in entries:
-            upstream = entry.upstream
-            self._counters["toolbridge_attempts_total", entry.status, upstream] += 1
-            amounts["toolbridge_tokens_total", "input", upstream] += entry.input_tokens
-            amounts["toolbridge_tokens_total", "output", upstream] += entry.output_tokens
-            amounts["toolbridge_tokens_total", "cache_read", upstream] += entry.cache_read
-            amounts["toolbridge_tokens_total", "cache_write", upstream] += entry.cache_write
-            amounts["toolbridge_cost_dollars_total", upstream] += entry.cost_micros / 1_000_000
+            served, status = self._served[entry.upstream], entry.status
+            served.attempts[status] = served.attempts.get(status, 0) + 1
+            served.input += entry.input_tokens
+            served.output += entry.output_tokens
+            served.read += entry.cache_read
+            served.written += entry.cache_write
+            served.micros += entry.cost_micros
         self.touched = True
 
     def error(self, error: BridgeError) -> None:
@@ -58,16 +84,20 @@ class Meter:
 
     def figures(self, store: Store, state: State | None, limits: Limits, running: int) -> Figures:
         """Everything, with what the services count themselves."""
-        counters: dict[Series, float] = {**dict(self._counters), **dict(self._amounts)}
+        counters: dict[Series, float] = dict(self._counters)
+        timings: list[tuple[Series, Histogram]] = [(("toolbridge_added_seconds",), self._added)]
+        for name, served in tuple(self._served.items()):
+            counters |= served.counters(name)
+            timings.append((("toolbridge_time_to_first_token_seconds", name), served.first))
+            timings.append((("toolbridge_turn_seconds", name), served.seconds))
         counters |= {("toolbridge_refusals_total", reason): count for reason, count in dict(limits.refusals).items()}
         counters |= _store(store)
         if state is not None:
             counters["toolbridge_state_lookups_total", "hit"] = state.hits
             counters["toolbridge_state_lookups_total", "miss"] = state.misses
-        histograms = flat(tuple(self._histograms.items()))
-        for operation, histogram in _timings(store).items():
-            histograms["toolbridge_store_operation_seconds", operation] = [*histogram.counts, histogram.total]
-        return Figures(counters, {("toolbridge_streams",): running}, histograms)
+        for operation, histogram in (("write", store.writer.timings), ("read", store.reader.timings)):
+            timings.append((("toolbridge_store_operation_seconds", operation), histogram))
+        return Figures(counters, {("toolbridge_streams",): running}, flat(timings))
 
 
 def _store(store: Store) -> dict[Series, float]:
@@ -81,7 +111,3 @@ def _store(store: Store) -> dict[Series, float]:
         ("toolbridge_store_failures_total", "write"): writer.failures,
         ("toolbridge_store_failures_total", "read"): reader.failures,
     }
-
-
-def _timings(store: Store) -> Mapping[str, Histogram]:
-    return {"write": store.writer.timings, "read": store.reader.timings}
