@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -21,6 +21,7 @@ words = st.sampled_from(["Read it.", "read it", "Go on.", "<system-reminder>mind
 turns = st.tuples(
     st.sampled_from([b'{"a":1}', b'{"b":1}']), st.sampled_from(["same", "same", "other"]), st.lists(words)
 )
+unhurried = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 sessions = st.tuples(words, st.lists(turns, max_size=14), st.booleans())
 
 
@@ -47,6 +48,7 @@ def requests(messages: list[Message]) -> list[Request]:
 
 
 @pytest.mark.parametrize("provider", ["openai", "openai-responses", "gemini", "minimax"])
+@unhurried
 @given(session=sessions)
 def test_a_request_is_a_byte_prefix_of_the_next(
     provider: str, session: tuple[str, list[tuple[bytes, str, list[str]]], bool]
@@ -57,6 +59,7 @@ def test_a_request_is_a_byte_prefix_of_the_next(
         assert other.startswith(one[:-2])
 
 
+@unhurried
 @given(session=sessions)
 def test_messages_only_append_under_conservative_too(
     session: tuple[str, list[tuple[bytes, str, list[str]]], bool],
@@ -69,6 +72,7 @@ def test_messages_only_append_under_conservative_too(
         assert other.system == one.system
 
 
+@unhurried
 @given(session=sessions)
 def test_a_rule_that_changes_nothing_returns_the_same_request(
     session: tuple[str, list[tuple[bytes, str, list[str]]], bool],
