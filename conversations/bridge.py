@@ -26,7 +26,7 @@ from conversations.state import State
 from conversations.store import Store
 from conversations.store.database import timestamp
 from conversations.store.routes import SaveLearned, SaveRest
-from conversations.store.writes import AlreadyClaimed
+from conversations.store.writes import AlreadyClaimed, ClaimRow
 from conversations.turn import Ask, Turn
 from conversations.upstream import Upstreams
 from translation.adapter import Target
@@ -76,24 +76,24 @@ class Bridge:
         self.running: dict[int, set[Turn]] = {}  # by conversation
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def open(self, ask: Ask) -> Turn | Repeat:
+    async def open(self, ask: Ask, *, anew: bool = False) -> Turn | Repeat:
         """A turn whose opening write is on its way; or, for the same request again, what stands in for it."""
         if ask.key.limits is None:
-            return await self._open(ask, None)
+            return await self._open(ask, None, claims(ask, anew=anew))
         admission = await self.limits.admit(ask.key, ask.request.model, ask.request_id)
         opened = None
         try:
-            opened = await self._open(ask, admission)
+            opened = await self._open(ask, admission, claims(ask, anew=anew))
         finally:
             if not isinstance(opened, Turn):
                 await admission.settle()  # a repeat asks again if it has to run after all
         return opened
 
-    async def _open(self, ask: Ask, admission: Admission | None) -> Turn | Repeat:
+    async def _open(self, ask: Ask, admission: Admission | None, claimed: tuple[ClaimRow, ...]) -> Turn | Repeat:
         prepared = await self.prepare(ask)
         if telemetry.on():
             telemetry.opened(ask, prepared)
-        turn = Turn(self, ask, prepared, claims(ask), admission)
+        turn = Turn(self, ask, prepared, claimed, admission)
         try:
             await turn.open()
         except AlreadyClaimed as error:

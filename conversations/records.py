@@ -45,6 +45,8 @@ _COMPRESSOR = zstandard.ZstdCompressor(level=1)  # of the event loop's thread
 # Also those of proxies and of whoever comes next: what sounds like a secret is one.
 SECRET_HEADER = re.compile(r"auth|cookie|token|secret|password|credential|signature|api-?key|-key$", re.IGNORECASE)
 HEADER_LIMIT = 8_000
+MOST_TOKENS = 1_000_000_000
+TOKEN_FIGURES = ("input_tokens", "output_tokens", "cache_read", "cache_write", "thinking_tokens")
 ID_LIMIT = 2_000  # within what an index of PostgreSQL takes
 
 
@@ -220,6 +222,13 @@ def _entry(turn: Turn, usage: Usage, status: str) -> UsageRow:
         estimated=usage.estimated,
         cost_micros=turn.bridge.prices.cost(target.upstream, target.model, usage),
     )
+
+
+def countable(usage: Usage) -> Usage:
+    """An upstream's figures as a column takes them: some report less than nothing, some nonsense."""
+    figures = {name: getattr(usage, name) for name in TOKEN_FIGURES}
+    wrong = {name: figure for name, figure in figures.items() if not 0 <= figure <= MOST_TOKENS}
+    return replace(usage, **{name: min(max(figure, 0), MOST_TOKENS) for name, figure in wrong.items()})
 
 
 def storable(text: str, limit: int) -> str:

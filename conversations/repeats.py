@@ -29,8 +29,8 @@ LOOK_SECONDS = 0.25
 RETRY_HEADER = "x-stainless-retry-count"
 
 
-def claims(ask: Ask) -> tuple[ClaimRow, ...]:
-    """What this request must be the only one to do."""
+def claims(ask: Ask, *, anew: bool = False) -> tuple[ClaimRow, ...]:
+    """What this request must be the only one to do; `anew` takes the claim from one whose answer is not to be had."""
     rows = []
     thread, identity = ask.request.thread, ask.identity
     if thread is not None and thread.kind == "continue":
@@ -40,7 +40,7 @@ def claims(ask: Ask) -> tuple[ClaimRow, ...]:
     if ask.key.storage == "full" and (named or RETRY_HEADER in ask.headers):
         token = blake2b(who.encode() + b"\0" + (ask.request.body or ask.body), digest_size=24).hexdigest()
         # A client that retries says so; its first request takes the claim from whoever has it.
-        expired = timestamp(time.time() - WINDOW) if named else "9999-12-31 00:00:00"
+        expired = timestamp(time.time() - WINDOW) if named and not anew else "9999-12-31 00:00:00"
         rows.append(ClaimRow("request", token, expired))
     return tuple(reversed(rows))
 
@@ -71,12 +71,13 @@ class Repeat:
         # It may run in another process: the database is where they meet.
         while (holder := await self._holder()) is not None and holder.status == "running":  # noqa: ASYNC110
             await asyncio.sleep(LOOK_SECONDS)
-        if holder is not None and holder.status == "complete":
+        complete = holder is not None and holder.status == "complete"
+        if holder is not None and complete:
             stored = await self._bridge.store.read(partial(reads.delivered, turn=holder.turn), None)
             if stored is not None:
                 self.done = True
                 return self._say(stored)
-        self._turn = turn = await self._bridge.open(self.ask)
+        self._turn = turn = await self._bridge.open(self.ask, anew=complete)
         wire = await turn.begin()
         self._follow(turn)
         return wire

@@ -150,7 +150,12 @@ def _hide_inactive() -> int:
             chosen = chosen.select_for_update(skip_locked=True, of=("self",))
         chosen_pks = list(chosen.values_list("pk", flat=True)[:BATCH])
         # The conditions once more: what became active since it was chosen stays.
-        return _hide(expiry.inactive().filter(pk__in=chosen_pks))
+        hidden = _hide(expiry.inactive().filter(pk__in=chosen_pks))
+        ended = Conversation.objects.filter(pk__in=chosen_pks, ended_at__isnull=False).values_list("pk", flat=True)
+        # What was purged is not to live on in a process's memory.
+        now = timezone.now()
+        Change.objects.bulk_create([Change(kind="forgotten", ref=str(pk), created_at=now) for pk in ended])
+        return hidden
 
 
 def _ended() -> list[int]:

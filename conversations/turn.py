@@ -346,8 +346,8 @@ class Turn:
     async def _count(self, finished: Finished) -> None:
         target, body, estimates = self.prepared.route.target, self.prepared.sent.body, self.bridge.estimates
         if finished.usage is not None:
-            self.usage = finished.usage
-            estimates.learn(target.upstream, target.model, body, finished.usage)
+            self.usage = records.countable(finished.usage)
+            estimates.learn(target.upstream, target.model, body, self.usage)
         else:
             self.usage = await estimates.counted(target.upstream, target.model, body, self.accumulator.content)
             self.notes.append(Note("degradation", "usage-estimated", "the upstream reported no usage; it is estimated"))

@@ -22,6 +22,12 @@ TRANSIENT = (sqlite3.OperationalError, psycopg.OperationalError, psycopg.Interfa
 ERRORS = (sqlite3.Error, psycopg.Error)
 
 
+def is_transient(error: Exception) -> bool:
+    """Whether the same again may work. SQLite has one class for a busy database and for a statement that is wrong."""
+    wrong = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR
+    return isinstance(error, TRANSIENT) and not wrong
+
+
 @lru_cache(maxsize=512)
 def _qmarks(sql: str) -> str:
     return sql.replace("%s", "?").replace("NOW()", "strftime('%Y-%m-%d %H:%M:%f', 'now')")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from conversations.figures import Histogram
-from conversations.store.database import ERRORS, TRANSIENT, Database
+from conversations.store.database import TRANSIENT, Database, is_transient
 from translation.errors import StoreUnavailable
 
 log = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ class Reader:
         started = time.monotonic()
         try:
             result = self._attempt(db, job)
-        except ERRORS as error:
+        except Exception as error:  # noqa: BLE001 - the thread lives on
             self.failures += 1
             log.error("state.read failed: %s", error)
             db.close()
@@ -79,7 +79,9 @@ class Reader:
     def _attempt(self, db: Database, job: Callable[[Database], Any]) -> Any:
         try:
             return job(db)
-        except TRANSIENT:
+        except TRANSIENT as error:
+            if not is_transient(error):
+                raise
             # The connection may simply have been closed since it was last used; a fresh one tells.
             self.retries += 1
             db.close()

@@ -293,8 +293,10 @@ def claim_holder(db: Database, key: int, kind: str, token: str) -> Answer | None
 
 def delivered(db: Database, turn: int) -> Delivered | None:
     """The answer of a complete turn, as it was delivered."""
-    sql = """SELECT m.message_id, m.content, t.stop_reason, t.input_tokens, t.output_tokens, t.cache_read, t.cache_write,
-          t.thinking_tokens FROM conversations_turn t JOIN conversations_message m ON m.turn_id = t.id AND m.message_id <> ''
+    # By its hash: an answer that was given before, at the same place, is one row, and that row is the earlier turn's.
+    sql = """SELECT t.message_id, m.content, t.stop_reason, t.input_tokens, t.output_tokens, t.cache_read, t.cache_write,
+          t.thinking_tokens FROM conversations_turn t
+        JOIN conversations_message m ON m.conversation_id = t.conversation_id AND m.chain_hash = t.answer_hash
         WHERE t.id = %s AND t.status = 'complete'"""
     for row in db.query(sql, (turn,)):
         usage = Usage(row[3], row[4], row[5], row[6], row[7])

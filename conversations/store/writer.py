@@ -13,7 +13,7 @@ import time
 from typing import Protocol
 
 from conversations.figures import Histogram
-from conversations.store.database import ERRORS, TRANSIENT, Database
+from conversations.store.database import Database, is_transient
 from translation.errors import BridgeError, StoreUnavailable
 
 log = logging.getLogger(__name__)
@@ -143,18 +143,17 @@ class Writer:
         for delay in (*RETRY_DELAYS, None):
             try:
                 self._transaction(db, batch)
-            except TRANSIENT as error:
+            except Exception as error:  # noqa: BLE001 - the writer lives on, and nobody is told that it is stored
                 db.rollback()
+                if not is_transient(error):
+                    self._one_by_one(db, batch, error)
+                    return
                 db.close()
                 if delay is None or time.monotonic() - started + delay > 1.0:
                     self._fail(batch, error)
                     return
                 self.retries += 1
                 time.sleep(delay)
-            except (*ERRORS, BridgeError, ValueError) as error:
-                db.rollback()
-                self._one_by_one(db, batch, error)
-                return
             else:
                 self.commits += 1
                 self.timings.observe(time.monotonic() - started, len(batch))
@@ -173,7 +172,7 @@ class Writer:
         for entry in batch:
             try:
                 self._transaction(db, [entry])
-            except (*ERRORS, BridgeError, ValueError) as own:
+            except Exception as own:  # noqa: BLE001 - one bad row fails one turn
                 db.rollback()
                 self._refuse(entry, own)
 

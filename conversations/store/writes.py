@@ -9,7 +9,7 @@ CONVERSATION = """
 INSERT INTO conversations_conversation (id, api_key_id, external_id, recognised, session_id, agent_id, parent_agent_id,
   created_at, last_activity, held, turn_count, tool_count, last_model, last_status)
 VALUES (%s, %s, %s, %s, %s, %s, %s, %s, NOW(), FALSE, 0, 0, '', '')
-ON CONFLICT (api_key_id, external_id) DO NOTHING"""
+ON CONFLICT DO NOTHING"""
 ACTIVITY = """
 UPDATE conversations_conversation SET last_activity = NOW(), turn_count = turn_count + 1, last_model = %s, last_status = 'running'
 WHERE id = %s AND ended_at IS NULL"""

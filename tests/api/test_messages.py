@@ -8,7 +8,7 @@ import pytest
 from tests.api.conftest import BOTH, Served
 from tests.servers import chat
 from tests.servers.client import CLOCK, TOOL, Client, body, folded, names, result
-from tests.servers.script import sse_answer
+from tests.servers.script import json_answer, sse_answer
 
 WEATHER = ("call_1", "get_weather", {"city": "Oslo"})
 TIME = ("call_2", "get_time", {"zone": "CET"})
@@ -218,3 +218,16 @@ def test_whatever_an_upstream_calls_its_calls_they_are_told_apart(
     assert [(m["tool_call_id"], m["content"]) for m in tools] == list(zip(ids, ["Oslo", "Rome"], strict=True))
     if upstream_id == "x" * 1324:
         assert ids[0] == upstream_id
+
+
+@BOTH
+def test_absurd_usage_breaks_nothing(client: Client, served: Served) -> None:
+    usage = {"prompt_tokens": 10**30, "completion_tokens": -5, "total_tokens": 0}
+    answer = {
+        "id": "c",
+        "choices": [{"index": 0, "message": {"content": "ok"}, "finish_reason": "stop"}],
+        "usage": usage,
+    }
+    served.chat(json_answer(answer), chat.text("fine"))
+    assert client.ask("Hi").status_code == 200
+    assert client.ask("Hi").json()["content"][0]["text"] == "fine"

@@ -23,7 +23,7 @@ class Bridge:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.api_key = "sk-test-" + "0" * 32
-        self._environment = clean_environment(home, self.port) | {"BRIDGE_API_KEYS": self.api_key} | dict(environment)
+        self.environment = clean_environment(home, self.port) | {"BRIDGE_API_KEYS": self.api_key} | dict(environment)
         self._process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:
@@ -33,7 +33,7 @@ class Bridge:
         with self.log.open("a", encoding="utf-8") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "bridge_project.up.web", f"--announce={announce}"],
-                cwd=PROJECT, env=self._environment, pass_fds=(announce,), stderr=log, stdout=log, text=True,
+                cwd=PROJECT, env=self.environment, pass_fds=(announce,), stderr=log, stdout=log, text=True,
             )  # fmt: skip
         os.close(announce)
         with os.fdopen(ready, "rb") as answer:
@@ -74,7 +74,7 @@ class Bridge:
     def manage(self, *arguments: str, **environment: str) -> None:
         """A management command on this bridge's home."""
         command = [sys.executable, "manage.py", *arguments]
-        subprocess.run(command, cwd=PROJECT, env=self._environment | environment, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(command, cwd=PROJECT, env=self.environment | environment, check=True, stdout=subprocess.DEVNULL)
 
     def crash(self) -> None:
         self.stop(signal.SIGKILL)

@@ -6,11 +6,13 @@ A conftest imports this before Django is set up, so it asks for the models when 
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import django
+import zstandard
 from django.apps import apps
 from django.db import connections
 from django.db.models import QuerySet
@@ -21,6 +23,9 @@ from tests.servers.ports import wait_until
 
 if TYPE_CHECKING:
     from conversations.models import Conversation, Turn, UsageEntry
+
+
+ZSTANDARD = b"\x28\xb5\x2f\xfd"
 
 
 class Records:
@@ -58,6 +63,19 @@ class Records:
     def usage(self, api_key: str) -> "QuerySet[UsageEntry]":
         return self.rows("UsageEntry").filter(api_key__digest=_digest(api_key)).order_by("id")
 
+    def age_processes(self) -> None:
+        """All of them were last seen long ago; those that live say so again within seconds."""
+        self.rows("Process").update(seen_at=timezone.now() - timedelta(minutes=5))
+
+    def everything(self, api_key: str, *, opened: bool = True) -> bytes:
+        """What is kept for a key's conversations, as it lies in the tables; `opened` adds what is compressed."""
+        parts: list[bytes] = []
+        for name in ("Message", "Turn", "ToolMapping", "Blob"):
+            owner = "conversation__api_key__digest" if name == "Blob" else "api_key__digest"
+            for row in self.rows(name).filter(**{owner: _digest(api_key)}).values_list():
+                parts += [_plain(value, opened=opened) for value in row]
+        return b"\n".join(parts)
+
     def rows(self, model: str) -> "QuerySet[Any]":
         rows: QuerySet[Any] = apps.get_model("conversations", model)._default_manager.using(self.alias)
         return rows
@@ -74,6 +92,13 @@ def opened(alias: str, url: str) -> Iterator[Records]:
         connections[alias].close()
         del connections[alias]
         del connections.settings[alias]
+
+
+def _plain(value: object, *, opened: bool) -> bytes:
+    if not isinstance(value, bytes | memoryview):
+        return str(value).encode()
+    stored = bytes(value)
+    return stored + zstandard.decompress(stored) if opened and stored.startswith(ZSTANDARD) else stored
 
 
 def _digest(secret: str) -> str:

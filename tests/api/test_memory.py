@@ -1,0 +1,321 @@
+"""Which conversation a request belongs to, and what the store adds to it: DESIGN.md section 5."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from tests.api.conftest import BOTH, CHAT, Connect, Serve, Served
+from tests.servers import chat
+from tests.servers.client import TOOL, Client, folded, names, result
+from tests.servers.ports import wait_until
+from tests.servers.script import Gate, sse_answer
+
+CALL = ("call_1", "get_weather", {"city": "Oslo"})
+SESSION = "9a3f1c52-0d8e-4b51-9d0c-1f2e3d4c5b6a"
+
+
+def said(text: str) -> dict[str, str]:
+    return {"role": "assistant", "content": text}
+
+
+def conversation_of(client: Client, *messages: object, headers: dict[str, str] | None = None, **fields: Any) -> str:
+    response = client.ask(*messages, headers=headers, **fields)
+    assert response.status_code == 200, response.text
+    return response.headers["x-conversation-id"]
+
+
+# ---------------------------------------------------------------- recognising
+
+
+@BOTH
+def test_a_known_history_is_recognised_without_any_header(client: Client, served: Served) -> None:
+    served.chat(chat.text("One."), chat.text("Two."), chat.text("Three."), chat.text("Other."))
+    first = conversation_of(client, "Count.", system="Be brief.")
+    second = conversation_of(client, "Count.", said("One."), "More.")
+    # The same messages in their other spelling.
+    blocks = {"role": "user", "content": [{"type": "text", "text": "Count.", "cache_control": {"type": "ephemeral"}}]}
+    answer = {"role": "assistant", "content": [{"type": "text", "text": "One."}]}
+    third = conversation_of(client, blocks, answer, "More.", said("Two."), "More.")
+    assert first == second == third
+    assert conversation_of(client, "Count.") != first, "a first message alone is nobody's"
+    stored = served.records.conversations(client.api_key).get(external_id=first)
+    assert stored.messages.count() == 6, "a resent history adds only its new tail"
+
+
+def test_two_chats_with_the_same_beginning_part_where_they_differ(client: Client, served: Served) -> None:
+    served.chat(chat.text("A."), chat.text("B."), chat.text("A2."), chat.text("B2."))
+    one, other = conversation_of(client, "Hi"), conversation_of(client, "Hi")
+    assert one != other
+    assert conversation_of(client, "Hi", said("A."), "go on") == one
+    assert conversation_of(client, "Hi", said("B."), "go on") == other
+
+
+def test_a_tool_id_of_ours_names_its_conversation(client: Client, served: Served) -> None:
+    served.chat(chat.calls(CALL), chat.text("ok"), chat.text("ok"))
+    response = client.ask("Weather?", tools=[TOOL], headers={"x-conversation-id": "by name"})
+    (block,) = response.json()["content"]
+    compacted = ["A summary.", {"role": "assistant", "content": [block]}, result(block["id"])]
+    assert conversation_of(client, *compacted, tools=[TOOL]) == "by name"
+    # Under another name it is not known there: it passes as any client's own id does.
+    assert conversation_of(client, *compacted, tools=[TOOL], headers={"x-conversation-id": "other"}) == "other"
+    foreign = client.ask(result(block["id"]), tools=[TOOL], headers={"x-conversation-id": "third"})
+    assert foreign.status_code == 400
+
+
+@pytest.mark.parametrize("way", ["header", "metadata", "legacy"])
+def test_claude_codes_session_and_agents_are_conversations(client: Client, served: Served, way: str) -> None:
+    served.upstream.always(CHAT, chat.text("ok"))
+    headers, fields = {
+        "header": ({"x-claude-code-session-id": SESSION}, {}),
+        "metadata": ({}, {"metadata": {"user_id": json.dumps({"device_id": "d", "session_id": SESSION})}}),
+        "legacy": ({}, {"metadata": {"user_id": f"user_abc_account__session_{SESSION}"}}),
+    }[way]
+    main = conversation_of(client, "Hi", headers=headers, **fields)
+    assert main == SESSION
+    agents = {
+        conversation_of(client, "Hi", headers={**headers, "x-claude-code-agent-id": f"agent-{n}"}, **fields)
+        for n in range(3)
+    }
+    assert agents == {f"{SESSION}/agent-{n}" for n in range(3)}
+    assert conversation_of(client, "Hi", said("ok"), "more", headers=headers, **fields) == main
+    rows = served.records.conversations(client.api_key)
+    assert set(rows.values_list("session_id", flat=True)) == {SESSION}
+
+
+@BOTH
+def test_twenty_agents_interleaved_under_one_session(client: Client, served: Served) -> None:
+    served.upstream.always(CHAT, chat.streamed_calls(CALL))
+
+    def run(agent: int) -> tuple[str, list[str]]:
+        headers = {"x-claude-code-session-id": SESSION}
+        headers |= {"x-claude-code-agent-id": f"agent-{agent}"} if agent else {}
+        history: list[Any] = ["Do it."]
+        ids = []
+        for _ in range(3):
+            blocks = folded(client.events(*history, tools=[TOOL], headers=headers))
+            ids.append(blocks[0]["id"])
+            history += [{"role": "assistant", "content": blocks}, result(blocks[0]["id"])]
+        return f"{SESSION}/agent-{agent}" if agent else SESSION, ids
+
+    with ThreadPoolExecutor(20) as pool:
+        ran = dict(pool.map(run, range(20)))
+    for name, ids in ran.items():
+        mappings = client.mappings(name.replace("/", "%2F"))
+        assert [mapping["tool_use_id"] for mapping in mappings] == ids
+        assert [mapping["status"] for mapping in mappings] == ["answered", "answered", "pending"]
+
+
+# ---------------------------------------------------------------- continuing
+
+
+@BOTH
+def test_append_puts_the_history_system_and_tools_before_what_is_new(client: Client, served: Served) -> None:
+    served.upstream.always(CHAT, chat.text("ok"))
+    headers = {"x-conversation-id": "appended"}
+    client.ask("First.", system="Be brief.", tools=[TOOL], headers=headers)
+    append = {**headers, "x-conversation-mode": "append"}
+    assert client.ask("Second.", headers=append).status_code == 200
+    assert client.ask("Third.", headers=append).status_code == 200
+    sent = served.sent()
+    told = [(message["role"], message["content"]) for message in sent["messages"]]
+    assert told == [
+        ("system", "Be brief."), ("user", "First."), ("assistant", "ok"), ("user", "Second."), ("assistant", "ok"),
+        ("user", "Third."),
+    ]  # fmt: skip
+    assert sent["tools"][0]["function"]["name"] == "get_weather"
+    assert client.ask("x", headers={"x-conversation-mode": "append"}).status_code == 400
+
+
+def test_requests_only_append(client: Client, served: Served) -> None:
+    """Promise 5: request n is a byte prefix of request n+1, up to its closing brackets."""
+    served.upstream.always(CHAT, chat.text("ok"))
+    history: list[Any] = ["First."]
+    for turn in range(5):
+        assert client.ask(*history, system="Be brief.", tools=[TOOL]).status_code == 200
+        history += [said("ok"), f"Question {turn}."]
+    bodies = [request.body for request in served.upstream.requests]
+    for shorter, longer in pairwise(bodies):
+        assert longer.startswith(shorter.rstrip(b"}]"))
+
+
+def threaded(previous: str = "") -> dict[str, Any]:
+    thread = {"type": "continue", "previous_message_id": previous} if previous else {"type": "create"}
+    return {"thread": thread}
+
+
+BETA = {"anthropic-beta": "message-threads-2026-08-12"}
+
+
+@BOTH
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_thread_goes_on_with_only_what_is_new(client: Client, served: Served, stream: bool) -> None:
+    served.chat(chat.streamed_calls(CALL), chat.text("It is sunny."))
+    asked = {"system": "Be brief.", "tools": [TOOL], "headers": BETA, **threaded()}
+    if stream:
+        events = client.events("Weather?", **asked)
+        message_id, blocks = events[0].data["message"]["id"], folded(events)
+    else:
+        answer = client.ask("Weather?", **asked).json()
+        message_id, blocks = answer["id"], answer["content"]
+    answer = client.ask(result(blocks[0]["id"]), headers=BETA, **threaded(message_id)).json()
+    assert answer["content"] == [{"type": "text", "text": "It is sunny."}]
+    sent = served.sent()
+    assert [message["role"] for message in sent["messages"]] == ["system", "user", "assistant", "tool"]
+    assert sent["tools"][0]["function"]["name"] == "get_weather"
+    assert len(client.conversations()) == 1
+
+
+def code(response: Any) -> tuple[int, str]:
+    return response.status_code, response.json()["error"]["details"]["error_code"]
+
+
+@BOTH
+def test_the_codes_of_threads(client: Client, other_client: Client, served: Served, connect: Connect) -> None:
+    served.chat(chat.text("One."))
+    first = client.ask("Hi", system="S", tools=[TOOL], **threaded()).json()["id"]
+    assert code(client.ask("x", **threaded("msg_nobody"))) == (404, "thread_not_found")
+    assert code(other_client.ask("x", **threaded(first))) == (404, "thread_not_found")
+    assert code(client.ask("x", system="T", **threaded(first))) == (400, "thread_fingerprint_mismatch")
+    assert code(client.ask("x", tools=[], **threaded(first))) == (400, "thread_fingerprint_mismatch")
+    # The same again is no difference; and one that failed may be tried again.
+    served.chat(chat.error(400, "no"), chat.text("Two."))
+    assert client.ask("go on", system="S", **threaded(first)).status_code == 400
+    served.records.ended(client.api_key, 2)
+    assert client.ask("go on", system="S", tools=[TOOL], **threaded(first)).status_code == 200
+    assert code(client.ask("another way", **threaded(first))) == (400, "thread_already_continued")
+    minimal = connect(served, storage="metadata")
+    assert code(minimal.ask("Hi", **threaded())) == (400, "thread_unsupported_request")
+
+
+def test_a_thread_that_is_being_continued(client: Client, served: Served) -> None:
+    gate = Gate()
+    served.chat(chat.text("One."), sse_answer(chat.chunk({"content": "T"}), gate, *chat.ending("stop")))
+    first = client.ask("Hi", **threaded()).json()["id"]
+    with client.stream("go on", **threaded(first)) as (_, events):
+        next(events)
+        assert code(client.ask("another way", **threaded(first))) == (400, "thread_continue_in_flight")
+        gate.open()
+        assert names(list(events))[-1] == "message_stop"
+
+
+def test_a_thread_survives_a_restart(serve: Serve, connect: Connect) -> None:
+    served = serve()
+    client = connect(served)
+    served.chat(chat.calls(CALL), chat.text("sunny"))
+    answer = client.ask("Weather?", system="S", tools=[TOOL], **threaded()).json()
+    served.bridge.crash()
+    served.bridge.start()
+    response = client.ask(result(answer["content"][0]["id"]), **threaded(answer["id"]))
+    assert response.json()["content"] == [{"type": "text", "text": "sunny"}]
+    assert [message["role"] for message in served.sent()["messages"]] == ["system", "user", "assistant", "tool"]
+
+
+# ---------------------------------------------------------------- the same request again
+
+
+@BOTH
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_retry_gets_the_stored_answer(client: Client, served: Served, stream: bool) -> None:
+    served.chat(chat.streamed_calls(CALL))
+    headers = {"x-conversation-id": "again"}
+    first = client.ask("Weather?", tools=[TOOL], stream=stream, headers=headers)
+    second = client.ask("Weather?", tools=[TOOL], stream=stream, headers=headers)
+    assert second.status_code == 200
+    assert len(served.upstream.requests) == 1
+    if stream:
+        assert _tool_ids(first.text) == _tool_ids(second.text)
+    else:
+        assert first.json() == second.json()
+    assert served.records.turns(client.api_key).count() == 1
+    assert served.records.usage(client.api_key).count() == 1
+
+
+def _tool_ids(text: str) -> list[str]:
+    payloads = [json.loads(line.removeprefix("data: ")) for line in text.splitlines() if line.startswith("data: ")]
+    return [payload["content_block"]["id"] for payload in payloads if payload["type"] == "content_block_start"]
+
+
+@BOTH
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_retry_of_a_running_request_waits_for_it(client: Client, served: Served, stream: bool) -> None:
+    gate = Gate()
+    served.chat(sse_answer(chat.chunk({"content": "Hel"}), gate, chat.chunk({"content": "lo"}), *chat.ending("stop")))
+    headers = {"x-stainless-retry-count": "0"}
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(client.ask, "Hi", stream=stream, headers=headers)
+        assert gate.reached.wait(10)
+        second = pool.submit(client.ask, "Hi", stream=stream, headers={"x-stainless-retry-count": "1"})
+        gate.open()
+        answers = [first.result(20), second.result(20)]
+    assert [answer.status_code for answer in answers] == [200, 200]
+    assert len(served.upstream.requests) == 1
+    if not stream:
+        assert answers[0].json() == answers[1].json()
+
+
+def test_a_retry_of_a_failed_request_takes_over(client: Client, served: Served) -> None:
+    served.chat(chat.error(500, "oops"), chat.text("ok"))
+    headers = {"x-conversation-id": "failed once"}
+    assert client.ask("Hi", headers=headers).status_code == 502
+    assert client.ask("Hi", headers=headers).json()["content"][0]["text"] == "ok"
+    assert len(served.upstream.requests) == 2
+
+
+def test_a_retry_of_an_aborted_request_takes_over(client: Client, served: Served) -> None:
+    gate = Gate()
+    served.chat(sse_answer(chat.chunk({"content": "Hel"}), gate, *chat.ending("stop")), chat.text("ok"))
+    headers = {"x-conversation-id": "left once"}
+    with client.stream("Hi", headers=headers) as (_, events):
+        next(events)
+    response = client.ask("Hi", stream=True, headers=headers)
+    assert response.status_code == 200
+    assert '"ok"' in response.text
+    gate.open()
+
+
+@BOTH
+def test_a_retry_whose_answer_was_also_an_earlier_ones(client: Client, served: Served) -> None:
+    """Two questions that differ only in their settings, and the same answer: one message, two turns."""
+    served.upstream.always(CHAT, chat.text("Same."))
+    headers = {"x-conversation-id": "twins"}
+    one = client.ask("Hi", headers=headers).json()
+    other = client.ask("Hi", headers=headers, max_tokens=99).json()
+    assert one["id"] != other["id"]
+    assert client.ask("Hi", headers=headers, max_tokens=99).json() == other
+    assert client.ask("Hi", headers=headers).json() == one
+    assert len(served.upstream.requests) == 2
+
+
+def test_equal_requests_that_say_nothing_are_two(client: Client, served: Served) -> None:
+    served.chat(chat.text("One."), chat.text("Two."))
+    assert client.ask("Hi").json()["id"] != client.ask("Hi").json()["id"]
+    assert len(served.upstream.requests) == 2
+
+
+def test_a_first_request_is_never_taken_for_a_retry(client: Client, served: Served) -> None:
+    """The SDKs always send their count: 0 is a new request, whatever was asked before."""
+    served.chat(chat.text("One."), chat.text("Two."))
+    headers = {"x-stainless-retry-count": "0"}
+    assert client.ask("Hi", headers=headers).json()["content"][0]["text"] == "One."
+    assert client.ask("Hi", headers=headers).json()["content"][0]["text"] == "Two."
+
+
+def test_a_retry_reaches_the_other_process(serve: Serve, connect: Connect, postgres_url: str) -> None:
+    first, second = serve(postgres_url), serve(postgres_url)
+    here = connect(first)
+    there = Client(second.bridge.url, here.api_key)
+    gate = Gate()
+    first.chat(sse_answer(chat.chunk({"content": "Hel"}), gate, chat.chunk({"content": "lo"}), *chat.ending("stop")))
+    headers = {"x-conversation-id": "both"}
+    with ThreadPoolExecutor() as pool:
+        running = pool.submit(here.ask, "Hi", headers=headers)
+        assert gate.reached.wait(10)
+        wait_until(lambda: first.records.turns(here.api_key).exists(), "the turn is stored")
+        again = pool.submit(there.ask, "Hi", headers=headers)
+        gate.open()
+        assert running.result(20).json() == again.result(20).json()
+    assert len(first.upstream.requests) == 1
+    there.close()

@@ -1,0 +1,115 @@
+"""What is read back is what was written, on both databases."""
+
+from functools import partial
+from hashlib import blake2b
+
+import pytest
+
+from conversations import records
+from conversations.models import ApiKey
+from conversations.state import Sent
+from conversations.store import Store, reads
+from conversations.store.writes import UsageRow
+from tests.store.rows import closing, conversation, links, message, opening
+from translation.errors import StoreUnavailable
+
+NONE: list[reads.Stored] = []
+pytestmark = pytest.mark.usefixtures("migrated")
+
+
+def hashed(number: int) -> bytes:
+    return blake2b(number.to_bytes(4, "big"), digest_size=16).digest()
+
+
+async def test_requests_as_sent_are_rebuilt_byte_for_byte_over_200_turns(store: Store, key: ApiKey) -> None:
+    row = conversation(key.pk)
+    last: Sent | None = None
+    bodies: dict[int, bytes] = {}
+    body = b'{"model":"m","messages":['
+    for number in range(200):
+        body += b'{"role":"user","content":"%d \xe2\x98\x83 %b"},' % (number, hashed(number).hex().encode())
+        if number == 120:
+            body = b'{"model":"m","messages":[' + body[-80:]  # compacted
+        sent = body[:-1] + b"]}"
+        change = records.delta(last, sent)
+        write = opening(
+            row, sent_parent=change.parent, sent_prefix=change.prefix, sent_tail=change.tail, sent_depth=change.depth
+        )
+        await store.write(write)
+        bodies[write.turn] = sent
+        last = Sent(write.turn, change.depth, sent)
+    for turn, sent in bodies.items():
+        assert await store.read(partial(reads.sent, turn=turn), b"") == sent
+    newest = max(bodies)
+    assert last is not None
+    assert await store.read(partial(reads.last_sent, conversation_id=row.id), None) == (newest, last.depth, last.body)
+
+
+async def test_a_path_leads_from_the_root_to_its_head_and_past_no_branch(store: Store, key: ApiKey) -> None:
+    row = conversation(key.pk)
+    trunk = [message(hashed(n), hashed(n - 1) if n else b"", n + 1) for n in range(250)]
+    branch = message(b"branch-of-ten...", hashed(10), 12)
+    await store.write(opening(row, messages=(*trunk, branch)))
+    path = await store.read(partial(reads.path, conversation_id=row.id, head=hashed(249)), NONE)
+    assert [stored.chain_hash for stored in path] == [m.chain_hash for m in trunk]
+    assert path[0].content == trunk[0].content
+    side = await store.read(partial(reads.path, conversation_id=row.id, head=branch.chain_hash), NONE)
+    assert [stored.depth for stored in side] == list(range(1, 13))
+
+
+async def test_links_come_back_with_everything_of_any_number(store: Store, key: ApiKey) -> None:
+    row = conversation(key.pk)
+    first = opening(row)
+    ids = [f"toolu_{n}" for n in range(450)]
+    await store.write(first)
+    await store.write(links(row, first.turn, *ids, arguments=b'{"a":"\\u0000"}', state=b'{"s":1}', status="pending"))
+    known = await store.read(
+        partial(reads.known, conversation_id=row.id, tool_use_ids=[*ids, "toolu_unknown"], hashes=[]),
+        reads.Known({}, {}, {}, None),
+    )
+    assert sorted(known.links) == sorted(ids)
+    link = known.links["toolu_7"]
+    assert (link.upstream_id, link.arguments, link.origin.state, link.ordinal) == (
+        "up_toolu_7", b'{"a":"\\u0000"}', b'{"s":1}', 7,
+    )  # fmt: skip
+    by_tool = await store.read(partial(reads.by_tool, key=key.pk, tool_use_ids=ids), None)
+    assert by_tool == reads.Found(row.id, row.external_id)
+    assert await store.read(partial(reads.by_tool, key=key.pk + 1, tool_use_ids=ids), None) is None
+
+
+async def test_the_longest_stored_prefix_with_an_answer_wins(store: Store, key: ApiKey) -> None:
+    short, long = conversation(key.pk), conversation(key.pk)
+    shared = message(b"p" * 16, b"", 1)
+    for row, depth in ((short, 2), (long, 4)):
+        rows = tuple(message(bytes([n]) * 16, b"", n, answers=1) for n in range(2, depth + 1))
+        await store.write(opening(row, messages=(shared, *rows)))
+    chain = [b"p" * 16, *(bytes([n]) * 16 for n in range(2, 7))]
+    found = await store.read(partial(reads.by_prefix, key=key.pk, hashes=chain), None)
+    assert found == reads.Found(long.id, long.external_id)
+    assert await store.read(partial(reads.by_prefix, key=key.pk, hashes=[b"p" * 16]), None) is None
+
+
+async def test_a_turn_that_ended_is_what_a_continuation_starts_from(store: Store, key: ApiKey) -> None:
+    row = conversation(key.pk)
+    first = opening(row, system_digest=b"s" * 16)
+    answer = message(b"a" * 16, b"h" * 16, 2, role="assistant", answers=1, message_id=f"msg_{first.turn}")
+    await store.write(first)
+    usage = UsageRow(attempt=1, upstream="openai", model="m", status="complete", input_tokens=3, thinking_tokens=2)
+    await store.write(closing(row, first.turn, message=answer, stop_reason="end_turn", usage=(usage,)))
+    found = await store.read(partial(reads.answer_by_message, key=key.pk, message_id=f"msg_{first.turn}"), None)
+    assert found is not None
+    assert (found.turn, found.answer_hash, found.system_digest, found.stop_reason) == (
+        first.turn, b"a" * 16, b"s" * 16, "end_turn",
+    )  # fmt: skip
+    assert await store.read(partial(reads.last_answer, conversation_id=row.id), None) == found
+    foreign = partial(reads.answer_by_message, key=key.pk + 1, message_id=f"msg_{first.turn}")
+    assert await store.read(foreign, None) is None
+    delivered = await store.read(partial(reads.delivered, turn=first.turn), None)
+    assert delivered is not None
+    assert (delivered.content, delivered.usage.input_tokens, delivered.usage.thinking_tokens) == (answer.content, 3, 2)
+
+
+async def test_a_read_that_fails_is_an_outage_and_the_next_one_works(store: Store, key: ApiKey) -> None:
+    with pytest.raises(StoreUnavailable):
+        await store.read(lambda db: len(db.query("SELECT * FROM no_such_table")), 0)
+    assert await store.read(partial(reads.key_by_digest, digest=key.digest), None) is not None

@@ -1,0 +1,216 @@
+"""The group-committing writer: durable when it says so, whole or not at all, one bad write fails one turn."""
+
+import asyncio
+import sqlite3
+import threading
+from functools import partial
+
+import psycopg
+import pytest
+from django.db import connections
+
+from conversations.models import ApiKey, Claim, Conversation, Message, ToolMapping, Turn, UsageEntry
+from conversations.store import Store, reads
+from conversations.store import writer as writer_module
+from conversations.store.database import Database
+from conversations.store.writes import AlreadyClaimed, Answered, ClaimRow, StaleConversation
+from tests.store.rows import closing, conversation, links, message, opening
+from translation.errors import ConversationEnded, StoreUnavailable
+
+pytestmark = pytest.mark.usefixtures("migrated")
+
+
+class Bad:
+    """A write that no database takes."""
+
+    def apply(self, db: Database) -> None:
+        db.execute("INSERT INTO no_such_table VALUES (1)")
+
+
+class Odd:
+    """A write that fails in a way that is nobody's error class."""
+
+    def apply(self, db: Database) -> None:
+        raise KeyError("surprise")
+
+
+class Waits:
+    """A transaction that takes as long as the test wants."""
+
+    def __init__(self) -> None:
+        self.begun = threading.Event()
+        self.go = threading.Event()
+
+    def apply(self, db: Database) -> None:
+        self.begun.set()
+        assert self.go.wait(30)
+
+
+def counted(model: type, **filters: object) -> int:
+    try:
+        return model._default_manager.filter(**filters).count()  # type: ignore[attr-defined, no-any-return]
+    finally:
+        connections["default"].close()
+
+
+async def test_what_is_submitted_together_is_one_commit(store: Store, key: ApiKey) -> None:
+    row = conversation(key.pk)
+    before = store.writer.commits
+    writes = [opening(row, created=number == 0) for number in range(50)]
+    await asyncio.gather(*(store.write(write) for write in writes))
+    assert store.writer.commits == before + 1
+    assert await asyncio.to_thread(counted, Turn, conversation=row.id) == 50
+
+
+@pytest.mark.parametrize("bad", [Bad(), Odd()])
+async def test_one_bad_write_fails_one_turn(store: Store, key: ApiKey, bad: Bad | Odd) -> None:
+    row = conversation(key.pk)
+    outcomes = await asyncio.gather(
+        store.write(opening(row)), store.write(bad), store.write(opening(row)), return_exceptions=True
+    )
+    assert [type(outcome) for outcome in outcomes] == [type(None), StoreUnavailable, type(None)]
+    assert await asyncio.to_thread(counted, Turn, conversation=row.id) == 2
+
+
+async def test_a_turn_is_stored_whole_or_not_at_all(store: Store, key: ApiKey) -> None:
+    row = conversation(key.pk)
+    taken = ClaimRow("request", "token")
+    await store.write(opening(row, claims=(taken,)))
+    with pytest.raises(AlreadyClaimed):
+        await store.write(opening(row, created=False, claims=(taken,), messages=(message(b"1" * 16, b"", 1),)))
+    assert await asyncio.to_thread(counted, Turn, conversation=row.id) == 1
+    assert await asyncio.to_thread(counted, Message, conversation=row.id) == 0
+
+
+async def test_an_ended_conversation_takes_nothing_any_more(store: Store, key: ApiKey) -> None:
+    row = conversation(key.pk)
+    first = opening(row)
+    await store.write(first)
+    await store.write(links(row, first.turn, "toolu_1"))
+
+    def end() -> None:
+        Conversation.objects.filter(pk=row.id).update(ended_at="2026-01-01T00:00:00Z", external_id=f"ended:{row.id}")
+        ToolMapping.objects.filter(conversation=row.id).delete()
+        Turn.objects.filter(conversation=row.id).delete()
+        connections["default"].close()
+
+    await asyncio.to_thread(end)
+    with pytest.raises(StaleConversation):
+        await store.write(opening(row, created=False))
+    with pytest.raises(StaleConversation):
+        await store.write(opening(row))
+    with pytest.raises(ConversationEnded):
+        await store.write(links(row, first.turn, "toolu_2"))
+    with pytest.raises(ConversationEnded):
+        await store.write(links(row, first.turn, "toolu_1", fresh=False, status="pending"))
+    await store.write(closing(row, first.turn))  # only the ledger hears of it
+    assert await asyncio.to_thread(counted, Turn, conversation=row.id) == 0
+    assert await asyncio.to_thread(counted, UsageEntry, request_id=f"req_{first.turn}") == 1
+    fresh = conversation(key.pk, row.external_id)
+    await store.write(opening(fresh))
+    assert await store.read(partial(reads.conversation, key=key.pk, external_id=row.external_id), None) == reads.Found(
+        fresh.id, row.external_id
+    )
+
+
+async def test_two_processes_that_make_the_same_conversation_agree_on_one(store: Store, key: ApiKey) -> None:
+    one, other = conversation(key.pk, "same"), conversation(key.pk, "same")
+    await store.write(opening(one))
+    with pytest.raises(StaleConversation):
+        await store.write(opening(other))
+    assert await asyncio.to_thread(counted, Conversation, api_key=key.pk) == 1
+
+
+async def test_a_claim_has_one_owner_until_it_is_given_back_or_expires(store: Store, key: ApiKey) -> None:
+    row, claim = conversation(key.pk), ClaimRow("thread", "msg_1")
+    first = opening(row, claims=(claim,))
+    outcomes = await asyncio.gather(
+        store.write(first), *(store.write(opening(row, claims=(claim,))) for _ in range(5)), return_exceptions=True
+    )
+    assert [type(outcome) for outcome in outcomes] == [type(None), *[AlreadyClaimed] * 5]
+    await store.write(closing(row, first.turn, status="error", release=(claim,)))
+    second = opening(row, claims=(claim,))
+    await store.write(second)
+    with pytest.raises(AlreadyClaimed):
+        await store.write(opening(row, claims=(claim,)))
+    await store.write(opening(row, claims=(ClaimRow("thread", "msg_1", "2099-01-01 00:00:00"),)))
+    assert await asyncio.to_thread(counted, Claim, api_key=key.pk) == 1
+
+
+async def test_a_mapping_is_answered_once(store: Store, key: ApiKey) -> None:
+    row = conversation(key.pk)
+    first = opening(row)
+    await asyncio.gather(store.write(first), store.write(links(row, first.turn, "toolu_1", status="pending")))
+    for status in ("failed", "answered"):
+        answer = Answered("toolu_1", status, status == "failed", 5)
+        await store.write(opening(row, created=False, answered=(answer,)))
+
+    def look() -> tuple[str, bool]:
+        found = ToolMapping.objects.get(conversation=row.id)
+        connections["default"].close()
+        return found.status, found.is_error
+
+    assert await asyncio.to_thread(look) == ("failed", True)
+
+
+async def test_a_stalled_transaction_fails_its_waiters_and_nobody_queues_behind_it(
+    store: Store, key: ApiKey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer_module, "PATIENCE", 0.1)
+    row, stuck = conversation(key.pk), Waits()
+    waiting = store.write(stuck)
+    await asyncio.to_thread(stuck.begun.wait, 10)
+    behind = store.write(opening(row))
+    with pytest.raises(StoreUnavailable):
+        await waiting
+    with pytest.raises(StoreUnavailable):
+        await behind
+    with pytest.raises(StoreUnavailable):
+        await store.write(opening(row))
+    stuck.go.set()
+    while True:  # it heals when the transaction has ended
+        try:
+            await store.write(opening(row))
+        except StoreUnavailable:
+            await asyncio.sleep(0.01)
+        else:
+            break
+    assert await asyncio.to_thread(counted, Turn, conversation=row.id) == 1
+
+
+async def test_a_lost_connection_is_retried(store: Store, key: ApiKey, migrated: str) -> None:
+    row = conversation(key.pk)
+    await store.write(opening(row))
+    if migrated.startswith("sqlite"):
+        lost: Exception = sqlite3.OperationalError("database is locked")
+    else:
+        lost = psycopg.OperationalError("server closed the connection unexpectedly")
+
+    class Flaky:
+        failures = 2
+
+        def apply(self, db: Database) -> None:
+            if self.failures:
+                self.failures -= 1
+                raise lost
+
+    before = store.writer.retries
+    await store.write(Flaky())
+    assert store.writer.retries == before + 2
+    Flaky.failures = 3
+    with pytest.raises(StoreUnavailable):
+        await store.write(Flaky())
+    await store.write(opening(row, created=False))
+
+
+async def test_a_full_queue_refuses(store: Store, key: ApiKey, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer_module, "QUEUE_LIMIT", 3)
+    stuck = Waits()
+    flying = store.write(stuck)
+    await asyncio.to_thread(stuck.begun.wait, 10)
+    row = conversation(key.pk)
+    queued = [store.write(opening(row)) for _ in range(3)]
+    with pytest.raises(StoreUnavailable):
+        await store.write(opening(row))
+    stuck.go.set()
+    await asyncio.gather(flying, *queued)
