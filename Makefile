@@ -48,6 +48,14 @@ profile: $(DEV_STAMP)
 upstreams: $(DEV_STAMP)
 	.venv-dev/bin/python -m scripts.upstreams
 
+# The server killed at every byte of each kind of answer, where the suite tries thirty.
+test-kill: $(DEV_STAMP)
+	KILL_EVERY_BYTE=1 .venv-dev/bin/pytest -n auto tests/api/test_crash.py
+
+# Twenty times as many probes as the suite tries.
+test-isolation: $(DEV_STAMP)
+	PROBES=100000 .venv-dev/bin/pytest -n auto tests/api/test_isolation.py
+
 lint: $(DEV_STAMP)
 	.venv-dev/bin/ruff format --check .
 	.venv-dev/bin/ruff check .
