@@ -69,13 +69,12 @@ def _opening(rows: Any, key: int, name: str) -> Any:
         digest = f"{name}:{depth}".encode().rjust(16, b"\0")[-16:]
         messages.append(MessageRow(digest, parent, depth, 0, "user" if depth % 2 else "assistant", said))
         parent = digest
-    empty = dict.fromkeys(("params", "headers", "notes", "sent_meta"), b"{}")
     return OpenTurn(
         conversation=ConversationRow(rows.mint(), key, name, "new"), created=True, turn=rows.mint(), process=1,
         request_id=f"req_{name}", message_id=f"msg_{name}", now="2026-01-01 00:00:00.000000", requested_model="bench",
         stream=False, head_hash=parent, system_digest=b"", tools_digest=b"", upstream="bench", resolved_model="bench",
         note_count=0, sent_parent=None, sent_prefix=0, sent_tail=ANSWER.encode() * 20, sent_depth=0, state_ms=0.0,
-        messages=tuple(messages), **empty,
+        messages=tuple(messages), params=b"{}", headers=b"{}", notes=b"[]", sent_meta=b"{}",
     )  # fmt: skip
 
 

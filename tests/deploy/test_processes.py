@@ -16,6 +16,8 @@ from tests.servers.bridge import PROJECT, clean_environment
 from tests.servers.client import TOOL, Client, result
 from tests.servers.ports import free_port, wait_until
 
+pytestmark = pytest.mark.timeout(300)  # seven processes start, perhaps on a busy machine
+
 KEY = "sk-test-" + "1" * 32
 SETTINGS = {
     "BRIDGE_ENV": "production",
@@ -74,7 +76,7 @@ def web(start: Start) -> Iterator[Web]:
             client = Client(f"http://127.0.0.1:{port}", KEY)
             stack.callback(client.close)
             client.http.headers.update(FORWARDED)
-            wait_until(lambda: _ready(client.http), "the web process is ready")
+            wait_until(lambda: _ready(client.http), "the web process is ready", seconds=60)
             return process, client
 
         yield started
@@ -124,6 +126,6 @@ def test_a_worker_purges_what_is_idle_and_beat_keeps_time(
     celery = [str(Path(sys.executable).with_name("celery")), "--app", "bridge_project.celery:app"]
     call = [*celery, "call", "conversations.tasks.purge_inactive"]
     subprocess.run(call, cwd=PROJECT, env=environment, capture_output=True, check=True)
-    wait_until(lambda: not client.conversations(), "the purge has run", seconds=60)
+    wait_until(lambda: not client.conversations(), "the purge has run", seconds=120)
     assert beat.poll() is None
     wait_until(lambda: any(tmp_path.glob("beat-schedule*")), "beat has its schedule")
