@@ -7,12 +7,12 @@ sum = $(shell cksum < $(1) | cut -d' ' -f1)
 RUN_STAMP := .venv/.installed-$(call sum,requirements.txt)
 DEV_STAMP := .venv-dev/.installed-$(call sum,requirements-dev.txt)
 UV_STAMP := .uv/.tried-$(call sum,requirements-uv.txt)
-CLAUDE_CODE := @anthropic-ai/claude-code@2.1.325
+CLAUDE_CODE := @anthropic-ai/claude-code@2.1.325 @anthropic-ai/sdk@1.8.0
 
 # Byte code on disk is half of a warm start's speed.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run dev test test-translation test-histories upstreams bench bench-peers profile lint format types layers venv venv-dev lock browser claude servers clean
+.PHONY: run dev test test-translation test-histories test-kill test-isolation upstreams bench bench-peers profile lint format types layers venv venv-dev lock browser claude servers clean
 
 run: $(RUN_STAMP)
 	@exec .venv/bin/python manage.py up
@@ -115,7 +115,7 @@ browser:
 		echo "no Chromium: the browser tests will be skipped"
 
 claude:
-	@[ -x .claude-code/node_modules/.bin/claude ] || { \
+	@[ -x .claude-code/node_modules/.bin/claude -a -d .claude-code/node_modules/@anthropic-ai/sdk ] || { \
 		command -v npm >/dev/null && NODE_EXTRA_CA_CERTS=$(SYSTEM_CERTIFICATES) npm install --silent --no-fund --no-audit --prefix .claude-code $(CLAUDE_CODE) >/dev/null; } || \
 		echo "no Claude Code (npm): its tests will be skipped"
 
