@@ -144,10 +144,8 @@ def test_an_upstream_that_cannot_be_reached_rests_while_others_can(lab: Lab) -> 
     for _ in range(3):
         lab.ask(model)
         assert lab.attempts()[0] == ("dead", "error")
-    elapsed, response = timed(lambda: lab.ask(model))
-    assert response.json()["content"][0]["text"] == "from b"
+    assert lab.ask(model).json()["content"][0]["text"] == "from b"
     assert lab.attempts() == [("b", "complete")]
-    assert elapsed < 0.5
     assert "rests" in lab.notes()[0]["what"]
     rest = lab.records.rows("Rest").get(upstream=dead)
     assert (rest.key, rest.is_over, rest.reason) == (0, False, "the upstream could not be reached")

@@ -1,7 +1,5 @@
 """MiniMax's markup: thinking, text and calls told apart, wherever the text is cut."""
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -425,7 +423,5 @@ def test_values_come_back_as_they_were_written(parts: dict[str, list[str]]) -> N
 @pytest.mark.parametrize("piece", ["x" * 8, "</invoke> ", "<a href='x'>", "    \n", "</parameter>z", "<", "]~b]"])
 def test_a_large_value_takes_linear_time(piece: str) -> None:
     text = invoke("Write", content=piece * (1_000_000 // len(piece)))
-    started = time.perf_counter()
-    found = read(text, size=64)
-    assert time.perf_counter() - started < 10  # a third of a second alone; quadratic would be minutes
+    found = read(text, size=64)  # a third of a second; quadratic would be minutes, and run into the suite's time limit
     assert [type(item) for item in found] == [Invocation]
