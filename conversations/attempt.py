@@ -5,9 +5,9 @@ from conversations.routing import Route
 from conversations.upstream import Answer, Upstreams, key_refused
 from translation import adapters
 from translation.accumulator import Accumulator
-from translation.adapter import UpstreamRequest
+from translation.adapter import RoundsWriter, UpstreamRequest, Writer
 from translation.errors import BridgeError
-from translation.events import Event, Failed, Finished, MessageStart, WireEvent
+from translation.events import Event, Failed, Finished, MessageStart, Relayed, WireEvent
 from translation.policies import Watch
 from translation.values import Request, Usage
 
@@ -18,7 +18,13 @@ class Attempt:
     """`events` are the upstream's, `write` makes them the client's."""
 
     def __init__(
-        self, route: Route, request: Request, sent: UpstreamRequest, start: MessageStart, watch: Watch | None = None
+        self,
+        route: Route,
+        request: Request,
+        sent: UpstreamRequest,
+        start: MessageStart,
+        watch: Watch | None = None,
+        writer: Writer | None = None,
     ) -> None:
         self.route = route
         self.accumulator = Accumulator()
@@ -31,7 +37,7 @@ class Attempt:
         self._raw_size = 0
         self._answer: Answer | None = None
         self._adapter = adapters.adapter(route.target.profile)
-        self._writer = adapters.writer(route.target.profile, request, start.id)
+        self._writer = writer or adapters.writer(route.target.profile, request, start.id)
         self.start = self._writer.start(start.id, start.model, start.usage)
         self.accumulator.feed([self.start])
 
@@ -77,12 +83,27 @@ class Attempt:
         self.raw = [scrub(b"".join(self.raw))]
 
     def write(self, events: list[Event]) -> list[WireEvent]:
-        wire = self._writer.feed(events)
-        self.accumulator.feed(wire)
-        return wire
+        return self._shown(self._writer.feed(events))
 
     def finish(self, finished: Finished, usage: Usage) -> list[WireEvent]:
-        wire = self._writer.finish(finished, usage)
+        return self._shown(self._writer.finish(finished, usage))
+
+    def go_on(self, before: "Attempt") -> list[WireEvent]:
+        """Write on where an earlier attempt of the same message ended."""
+        self.accumulator, self._writer, self.start = before.accumulator, before._writer, Relayed(b"")
+        return self.end_round()
+
+    def end_round(self) -> list[WireEvent]:
+        """Close what is open: the message goes on, but not with what this attempt brought."""
+        assert isinstance(self._writer, RoundsWriter)
+        return self._shown(self._writer.next_round())
+
+    def add(self, block: bytes) -> list[WireEvent]:
+        """A block of the bridge's own, after what this attempt wrote."""
+        assert isinstance(self._writer, RoundsWriter)
+        return self._shown(self._writer.add(block))
+
+    def _shown(self, wire: list[WireEvent]) -> list[WireEvent]:
         self.accumulator.feed(wire)
         return wire
 

@@ -15,6 +15,10 @@ from conversations.catalog import Catalog
 from conversations.course import awake
 from conversations.estimates import Estimates
 from conversations.health import Rested
+from conversations.hosted.addresses import Allowed
+from conversations.hosted.runner import Limits as ToolLimits
+from conversations.hosted.service import HostedTools
+from conversations.hosted_turn import HostedTurn
 from conversations.ledger import Prices
 from conversations.limits import Admission, Limits
 from conversations.meter import Meter
@@ -45,6 +49,8 @@ class Settings(Struct, frozen=True):
     process: int
     retries: int = 2
     warn_unstored: bool = False
+    tool_hosts: tuple[str, ...] = ()
+    tool_limits: ToolLimits = ToolLimits()
 
 
 class Bridge:
@@ -61,6 +67,7 @@ class Bridge:
         rows: ids.RowIds,
         settings: Settings,
     ) -> None:
+        self.hosted = HostedTools(store, Allowed(settings.tool_hosts), settings.tool_limits)
         self.store = store
         self.state = state
         self.upstreams = upstreams
@@ -93,7 +100,8 @@ class Bridge:
         prepared = await self.prepare(ask)
         if telemetry.on():
             telemetry.opened(ask, prepared)
-        turn = Turn(self, ask, prepared, claimed, admission)
+        kind = HostedTurn if prepared.hosted or prepared.waiting else Turn
+        turn = kind(self, ask, prepared, claimed, admission)
         try:
             await turn.open()
         except AlreadyClaimed as error:
@@ -106,11 +114,12 @@ class Bridge:
     async def prepare(self, ask: Ask) -> Prepared:
         wanted = self.router.resolve(ask.request.model)
         route = awake(wanted, self.upstreams.health) if wanted.fallbacks else wanted
-        prepared = await prepare(self.state, ask.key.id, ask.key.storage, ask.request, ask.identity, route)
-        if route is wanted:
-            return prepared
-        note = Note("degradation", "fallback", f"{wanted.name} rests: {route.name} was asked instead")
-        return replace(prepared, notes=(*prepared.notes, note))
+        hosted, notes = await self.hosted.offered(ask.key, ask.request, route)
+        prepared = await prepare(self.state, ask.key.id, ask.key.storage, ask.request, ask.identity, route, hosted)
+        if route is not wanted:
+            note = Note("degradation", "fallback", f"{wanted.name} rests: {route.name} was asked instead")
+            notes = (*notes, note)
+        return replace(prepared, notes=(*prepared.notes, *notes)) if notes else prepared
 
     async def count(self, ask: Ask) -> int:
         """The tokens of what would be sent. What could not be sent is counted as the client wrote it."""

@@ -54,6 +54,10 @@ class Conf:
     cors_origins: tuple[str, ...]
     metrics_token: str | None
     tool_hosts: tuple[str, ...]
+    tool_seconds: float
+    tool_turn_seconds: float
+    tool_rounds: int
+    tool_result_bytes: int
     redis_url: str | None
 
 
@@ -83,6 +87,10 @@ def current() -> Conf:
         cors_origins=settings.BRIDGE_CORS_ORIGINS,
         metrics_token=settings.BRIDGE_METRICS_TOKEN,
         tool_hosts=settings.BRIDGE_TOOL_HOSTS,
+        tool_seconds=settings.BRIDGE_TOOL_SECONDS,
+        tool_turn_seconds=settings.BRIDGE_TOOL_TURN_SECONDS,
+        tool_rounds=settings.BRIDGE_TOOL_ROUNDS,
+        tool_result_bytes=settings.BRIDGE_TOOL_RESULT_BYTES,
         redis_url=settings.REDIS_URL,
     )
 

@@ -28,6 +28,13 @@ class Errand:
         self._healed = False
         self._asked_again = False
         self._reminded = False
+        self._goes_on = False
+
+    def next_round(self, prepared: Prepared) -> None:
+        """The answer goes on after tools that the bridge ran."""
+        self.prepared, self._goes_on, self._healed = prepared, True, False
+        self.notes += [note for note in prepared.notes if note not in self.notes]
+        self._course = Course(self._bridge.settings.retries, self._bridge.upstreams.health)
 
     def watch(self) -> policies.Watch | None:
         """What looks at the answer before it is shown."""
@@ -94,6 +101,9 @@ class Errand:
         """Make the request ready for another target; one that cannot take it is passed over."""
         before = self.prepared
         for candidate in (route, *route.following()):
+            if self._goes_on and not _alike(candidate, before.route):
+                self._note(f"{candidate.name} cannot go on with an answer that is half written in another way")
+                continue
             try:
                 self.prepared = aim_elsewhere(before, candidate)
             except InvalidRequest as unfit:
@@ -108,3 +118,8 @@ class Errand:
 
     def _note(self, what: str) -> None:
         self.notes.append(Note("degradation", "fallback", storable(what, 2000)))
+
+
+def _alike(one: Route, other: Route) -> bool:
+    """Both relay what the upstream writes, or neither does."""
+    return adapters.relays(one.target.profile) == adapters.relays(other.target.profile)

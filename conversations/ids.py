@@ -64,6 +64,10 @@ def tool_use_id() -> str:
     return "toolu_" + token()
 
 
+def hosted_tool_use_id() -> str:
+    return "mcptoolu_" + token()
+
+
 def message_id() -> str:
     return "msg_" + token()
 

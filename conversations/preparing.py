@@ -9,21 +9,28 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from conversations.hosted.values import Hosted
 from conversations.records import digest
 from conversations.routing import Route
 from conversations.state import Conversation, Resolved, State
+from conversations.store.hosted import Ran
 from conversations.store.reads import Answer
 from translation import adapters, policies
 from translation.adapter import UpstreamRequest
 from translation.chain import chain
+from translation.chain import link as chain_link
 from translation.client.identity import Identity
 from translation.client.parse import parse_system
 from translation.client.stored import parse_message
 from translation.client.tools import tools as parse_tools
 from translation.errors import ThreadRefused
 from translation.history import repair
-from translation.state import continues, hydrate, restore, unknown_results, wanted
-from translation.values import Link, Message, Note, Request, ToolUse
+from translation.hosted import Offer, call_block, offer, relaxed
+from translation.hosted_history import NOTHING_STORED, Stored, unanswered, waiting
+from translation.hosted_history import told as tell
+from translation.mcp_servers import without_connector
+from translation.state import MCP_TOOL_USE, Wanted, continues, hydrate, restore, unknown_results, wanted
+from translation.values import Link, Message, Note, Request, ServerToolUse, Text, ToolResult, ToolUse
 
 
 class Prepared(Struct, frozen=True):
@@ -39,6 +46,13 @@ class Prepared(Struct, frozen=True):
     notes: tuple[Note, ...]
     system_digest: bytes
     tools_digest: bytes
+    offered: tuple[Hosted, ...] = ()  # the tools that the bridge runs itself
+    stored: Stored = NOTHING_STORED
+    waiting: tuple[Ran, ...] = ()  # what the last answer left running: its results come first
+
+    @property
+    def hosted(self) -> dict[str, Hosted]:
+        return self.aimed.hosted
 
     @property
     def request(self) -> Request:
@@ -60,9 +74,18 @@ class Aimed(Struct, frozen=True):
     request: Request  # under the policies, repaired
     sent: UpstreamRequest
     notes: tuple[Note, ...]
+    hosted: dict[str, Hosted] = {}  # the tools that the bridge runs, by the model's names for them
 
 
-async def prepare(state: State, key: int, storage: str, request: Request, identity: Identity, route: Route) -> Prepared:
+async def prepare(
+    state: State,
+    key: int,
+    storage: str,
+    request: Request,
+    identity: Identity,
+    route: Route,
+    hosted: tuple[Hosted, ...] = (),
+) -> Prepared:
     if request.thread is not None and storage != "full":
         raise ThreadRefused("thread: this key does not store conversations", code="thread_unsupported_request")
     hashes = chain(request.messages)
@@ -70,19 +93,22 @@ async def prepare(state: State, key: int, storage: str, request: Request, identi
     conversation = resolved.conversation
     asked, hashes = await _completed(state, resolved, request, hashes)
     received = asked
-    snapshot = await state.know(conversation, wanted(received, hashes))
+    wants = wanted(received, hashes)
+    snapshot = await state.know(conversation, wants)
     unknown_results(received, snapshot)
     link = continues(received, snapshot)
     history = await _history_of(state, conversation, link) if link is not None else ()
     received, notes = restore(received, snapshot, history)
     if notes:
         hashes = chain(received.messages)
-        snapshot = await state.know(conversation, wanted(received, hashes))
+        wants = wanted(received, hashes)
+        snapshot = await state.know(conversation, wants)
     # What was put before the client's first message moves it; the other notes count the whole history already.
     moved = len(received.messages) - len(asked.messages)
     restored = tuple(replace(note, message=note.message + moved) for note in notes)
+    stored, waits = await _ran(state, conversation, received, wants) if wants.hosted else (NOTHING_STORED, ())
     hydrated = hydrate(received, hashes, snapshot)
-    aimed = aim(hydrated, route)
+    aimed = aim(hydrated, route, hosted, stored)
     return Prepared(
         conversation,
         resolved.base,
@@ -94,22 +120,56 @@ async def prepare(state: State, key: int, storage: str, request: Request, identi
         _fresh((*restored, *aimed.notes), conversation, hashes),
         digest(received.raw_system) if received.raw_system else b"",
         digest(received.raw_tools) if received.raw_tools else b"",
+        hosted,
+        stored,
+        waits,
     )
 
 
-def aim(hydrated: Request, route: Route) -> Aimed:
-    governed, policy_notes = policies.apply(hydrated, route.target.profile, route.policy)
-    repaired, repair_notes = repair(governed, route.target.profile)
+def aim(hydrated: Request, route: Route, hosted: tuple[Hosted, ...] = (), stored: Stored = NOTHING_STORED) -> Aimed:
+    profile = route.target.profile
+    native = adapters.relays(profile)
+    offered, kept, offer_notes = _offered(hydrated, hosted, native=native)
+    told = tell(offered, stored, own_only=native) if hosted or stored is not NOTHING_STORED else offered
+    governed, policy_notes = policies.apply(told, profile, route.policy)
+    repaired, repair_notes = repair(governed, profile)
+    if native and kept:
+        repaired = replace(repaired, stream=True)  # the answer is cut into blocks: only a stream has them
     sent = build(repaired, route)
-    lost = adapters.left_out(repaired, route.target.profile)
-    return Aimed(route, repaired, sent, (*policy_notes, *repair_notes, *sent.notes, *lost))
+    lost = adapters.left_out(repaired, profile)
+    notes = (*offer_notes, *policy_notes, *repair_notes, *sent.notes, *lost)
+    return Aimed(route, repaired, sent, notes, kept)
+
+
+def _offered(
+    request: Request, hosted: tuple[Hosted, ...], *, native: bool
+) -> tuple[Request, dict[str, Hosted], tuple[Note, ...]]:
+    """With the bridge's own tools. Anthropic runs a request's servers itself, unless the bridge has begun to."""
+    serves = any(tool.endpoint.row is None for tool in hosted)
+    asked = request if native and not serves else without_connector(request)
+    if not hosted:
+        return asked, {}, ()
+    offered, kept, notes = offer(asked, [tool.offer for tool in hosted])
+    return offered, {tool.offer.name: tool for tool in hosted if tool.offer.name in kept}, notes
 
 
 def aim_elsewhere(prepared: Prepared, route: Route) -> Prepared:
     """The same request for another target."""
-    aimed = aim(prepared.hydrated, route)
+    aimed = aim(prepared.hydrated, route, prepared.offered, prepared.stored)
     notes = _fresh((*prepared.restored, *aimed.notes), prepared.conversation, prepared.chain)
     return replace(prepared, aimed=aimed, notes=notes)
+
+
+def continued(prepared: Prepared, content: bytes) -> Prepared:
+    """The same request, going on after this much of its answer: as a later one with this history would be sent."""
+    message = parse_message("assistant", content)
+    received = replace(prepared.received, messages=(*prepared.received.messages, message))
+    hashes = (*prepared.chain, chain_link(prepared.chain[-1] if prepared.chain else b"", message))
+    conversation = prepared.conversation
+    hydrated = relaxed(hydrate(received, hashes, conversation.snapshot))
+    stored = Stored(prepared.stored.results, conversation.rounds)
+    aimed = aim(hydrated, prepared.route, prepared.offered, stored)
+    return replace(prepared, hydrated=hydrated, aimed=aimed, stored=stored, notes=aimed.notes)
 
 
 def build(request: Request, route: Route) -> UpstreamRequest:
@@ -119,6 +179,21 @@ def build(request: Request, route: Route) -> UpstreamRequest:
 def outgoing(request: Request, route: Route) -> Request:
     """What the upstream is asked: a stream only if its route wants one."""
     return request if route.streams or not request.stream else replace(request, stream=False)
+
+
+async def _ran(
+    state: State, conversation: Conversation, received: Request, wants: Wanted
+) -> tuple[Stored, tuple[Ran, ...]]:
+    """What the store adds about calls that the bridge ran: results that the client has never been shown."""
+    origins = await state.know_rounds(conversation, wants.hosted)
+    runs = await state.ran(conversation, unanswered(received))
+    last = waiting(received)
+    results = {
+        run.tool_use_id: ToolResult(run.tool_use_id, (Text(run.result),), run.is_error)
+        for run in runs
+        if run.over and run.tool_use_id not in last
+    }
+    return Stored(results, origins), tuple(run for run in runs if run.tool_use_id in last)
 
 
 async def _completed(
@@ -167,9 +242,18 @@ async def _history_of(state: State, conversation: Conversation, link: Link) -> t
     if not base.answer_hash and history:
         # The turn never ended (a crash, a disconnect), but the client has seen these calls.
         links = await state.turn_links(link.turn_id)
-        calls = tuple(ToolUse(item.tool_use_id, item.name, item.arguments or b"{}", item) for item in links)
-        history = (*history, Message("assistant", calls))
+        runs = {run.tool_use_id: run for run in await state.ran_in_turn(link.turn_id)}
+        history = (*history, Message("assistant", tuple(_seen(item, runs.get(item.tool_use_id)) for item in links)))
     return history
+
+
+def _seen(link: Link, run: Ran | None) -> ToolUse | ServerToolUse:
+    """A call that a client has seen before the turn broke off."""
+    arguments = link.arguments or b"{}"
+    if run is None:
+        return ToolUse(link.tool_use_id, link.name, arguments, link)
+    block = call_block(link.tool_use_id, Offer(link.name, run.server_name, run.tool_name))
+    return ServerToolUse(link.tool_use_id, run.tool_name, arguments, MCP_TOOL_USE, block, link)
 
 
 def _is_content(content: bytes) -> bool:

@@ -22,6 +22,7 @@ from conversations.bridge import Bridge, Settings
 from conversations.callers import Callers
 from conversations.demo import DemoServer
 from conversations.figures import Figures
+from conversations.hosted.runner import tool_limits
 from conversations.ledger import Prices
 from conversations.limits import Limits
 from conversations.meter import Meter
@@ -100,6 +101,7 @@ class WebProcess:
             self._end_turns()
             await self.bridge.settle()
             await self.bridge.upstreams.close()
+            await self.bridge.hosted.close()
             self.bridge.estimates.tokenizer.stop()
         for job in self._jobs:
             job.cancel()
@@ -135,6 +137,8 @@ class WebProcess:
             process=process,
             retries=self.conf.upstream_retries,
             warn_unstored=self.conf.unstored_link == "warn",
+            tool_hosts=self.conf.tool_hosts,
+            tool_limits=tool_limits(self.conf),
         )
         upstreams = Upstreams(self.conf.upstream_idle_seconds)
         router = Router(self.conf, self.demo.url)
@@ -241,6 +245,8 @@ class WebProcess:
             return
         elif kind == "conversation":
             self.bridge.end_conversation(int(ref), ConversationEnded("the conversation was terminated"))
+        elif kind == "hosted":
+            self.bridge.hosted.shelf.forget()
         elif kind == "forgotten":
             self.bridge.state.forget(int(ref))
         elif kind == "prices":

@@ -37,6 +37,7 @@ from translation.unicode import well_formed
 from translation.values import Block, Message, Request, ToolResult, Usage
 
 if TYPE_CHECKING:
+    from conversations.attempt import Attempt
     from conversations.turn import Turn
 
 SMALL = 400
@@ -127,8 +128,7 @@ def opening(turn: Turn, last: Sent | None) -> Opening:
 
 
 def closing(turn: Turn, status: str, error: BridgeError | None, message: MessageRow | None, returned: str) -> CloseTurn:
-    attempt, timings = turn.attempt, turn.timings
-    meta = {"status": attempt.status, "content_type": attempt.content_type}
+    (_, attempt), timings = turn.hop, turn.timings
     return CloseTurn(
         conversation=turn.conversation.row,
         turn=turn.id,
@@ -141,7 +141,7 @@ def closing(turn: Turn, status: str, error: BridgeError | None, message: Message
         notes=msgspec.json.encode(turn.notes),
         note_count=len(turn.notes),
         answer=compress(b"".join(attempt.raw)) if turn.ask.key.storage == "full" else b"",
-        answer_meta=msgspec.json.encode(meta),
+        answer_meta=answer_meta(attempt),
         usage=(*turn.entries, _usage(turn, status, returned)) if not _all_failed(turn) else tuple(turn.entries),
         tools=_tools(turn),
         message=message,
@@ -170,7 +170,7 @@ def used(row: CloseTurn) -> tuple[int, int]:
 
 def _sent_instead(turn: Turn) -> SentRow | None:
     """The request that was really sent, where it is not the one that the turn was opened with."""
-    sent = kept(turn.ask.request, turn.prepared.sent)
+    sent = kept(turn.ask.request, turn.hop[0])
     if turn.ask.key.storage != "full" or sent.body == turn.recorded.body:
         return None
     turn.bridge.state.note_sent(turn.conversation, Sent(turn.id, 0, sent.body))
@@ -180,6 +180,16 @@ def _sent_instead(turn: Turn) -> SentRow | None:
 def kept(request: Request, sent: UpstreamRequest) -> UpstreamRequest:
     """A request as it may be stored: as sent, but for what is secret in it."""
     return replace(sent, body=without_tokens(sent.body)) if request.mcp_servers else sent
+
+
+def answer_meta(attempt: Attempt) -> bytes:
+    return msgspec.json.encode({"status": attempt.status, "content_type": attempt.content_type})
+
+
+def tail(before: bytes, body: bytes) -> tuple[int, bytes]:
+    """A request by what it adds to another: how much they share, and the rest."""
+    prefix = _shared(before, body)
+    return prefix, compress(body[prefix:])
 
 
 def _meta(sent: UpstreamRequest) -> bytes:
@@ -196,9 +206,21 @@ def _usage(turn: Turn, status: str, returned: str) -> UsageRow:
         _entry(turn, turn.usage, status),
         attempt=len(turn.entries) + 1,
         returned_model=storable(returned, 200),
-        tool_count=len(turn.calls),
+        tool_count=len(turn.calls) - sum(entry.tool_count for entry in turn.entries),
         duration_ms=turn.timings.duration,
         first_token_ms=turn.timings.first_token,
+    )
+
+
+def round_entry(turn: Turn, returned: str) -> UsageRow:
+    """Of a call that the answer went on after."""
+    attempts = turn.attempts
+    return replace(
+        _entry(turn, turn.usage, "complete"),
+        attempt=len(attempts),
+        returned_model=storable(returned, 200),
+        tool_count=len(turn.calls) - sum(entry.tool_count for entry in turn.entries),
+        duration_ms=attempts[-1].ms,
     )
 
 

@@ -17,7 +17,19 @@ from django.utils import timezone
 from msgspec import Struct
 
 from conversations import contents, expiry, tallies
-from conversations.models import Blob, Change, Claim, Conversation, Message, Process, ToolMapping, Turn, TurnStatus
+from conversations.models import (
+    Blob,
+    Change,
+    Claim,
+    Conversation,
+    Message,
+    Process,
+    Round,
+    ToolExecution,
+    ToolMapping,
+    Turn,
+    TurnStatus,
+)
 from translation.errors import Conflict
 
 log = logging.getLogger(__name__)
@@ -28,7 +40,7 @@ DEAD_AFTER = expiry.DEAD_AFTER
 REQUEST_CLAIMS = dt.timedelta(minutes=10)
 CHANGES = dt.timedelta(hours=1)
 DEAD_PROCESSES = dt.timedelta(days=1)
-OWNED: tuple[type[models.Model], ...] = (Claim, ToolMapping, Message, Blob, Turn)
+OWNED: tuple[type[models.Model], ...] = (Claim, ToolMapping, ToolExecution, Round, Message, Blob, Turn)
 
 
 class Deleted(Struct, frozen=True):

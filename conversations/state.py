@@ -13,8 +13,9 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 
 from conversations import ids
-from conversations.store import Store, reads
+from conversations.store import Store, hosted, reads
 from conversations.store.database import Database
+from conversations.store.hosted import Ran
 from conversations.store.reads import Answer, Found, Known, Node, Stored
 from conversations.store.writes import ConversationRow
 from translation.client.identity import Identity
@@ -62,7 +63,7 @@ class Sent(Struct, frozen=True):
 class Conversation:
     """What is known of one conversation."""
 
-    __slots__ = ("links", "nodes", "origins", "row", "stored", "turns")
+    __slots__ = ("links", "nodes", "origins", "rounds", "row", "stored", "turns")
 
     def __init__(self, row: ConversationRow, *, stored: bool) -> None:
         self.row = row
@@ -71,6 +72,7 @@ class Conversation:
         self.turns: dict[bytes, int] = {}
         self.origins: dict[int, Origin] = {}
         self.nodes: dict[bytes, Node] = {}
+        self.rounds: dict[str, Origin] = {}  # by a tool call that the bridge ran
 
     @property
     def snapshot(self) -> Snapshot:
@@ -213,6 +215,24 @@ class State:
 
     async def answer_of_turn(self, turn: int) -> Answer | None:
         return await self._store.read(partial(reads.answer_of_turn, turn=turn), None)
+
+    async def know_rounds(self, conversation: Conversation, tool_use_ids: Sequence[str]) -> dict[str, Origin]:
+        """The opaque state of the rounds that these calls were part of."""
+        missing = tuple(id_ for id_ in tool_use_ids if id_ not in conversation.rounds)
+        if missing and conversation.stored:
+            job = partial(hosted.round_origins, conversation_id=conversation.row.id, tool_use_ids=missing)
+            none: dict[str, Origin] = {}
+            conversation.rounds.update(await self._store.read(job, none))
+        return conversation.rounds
+
+    async def ran(self, conversation: Conversation, tool_use_ids: Sequence[str]) -> list[Ran]:
+        if not tool_use_ids or not conversation.stored:
+            return []
+        job = partial(hosted.ran, conversation_id=conversation.row.id, tool_use_ids=tool_use_ids)
+        return await self._store.read(job, [])
+
+    async def ran_in_turn(self, turn: int) -> list[Ran]:
+        return await self._store.read(partial(hosted.ran_in_turn, turn=turn), [])
 
     async def turn_links(self, turn: int) -> list[Link]:
         return await self._store.read(partial(reads.turn_links, turn=turn), [])

@@ -22,6 +22,7 @@ from conversations.state import Conversation, Sent
 from conversations.store.reads import KeyRow, Node
 from conversations.store.writes import ClaimRow, LinkRow, MessageRow, SaveLinks, StaleConversation, UsageRow
 from translation.accumulator import Accumulator
+from translation.adapter import UpstreamRequest, Writer
 from translation.chain import link as chain_link
 from translation.client.identity import Identity
 from translation.client.stored import parse_message
@@ -107,6 +108,11 @@ class Turn:
         return self.attempt.accumulator
 
     @property
+    def hop(self) -> tuple[UpstreamRequest, Attempt]:
+        """The request and the answer that are kept with the turn itself."""
+        return self.prepared.sent, self.attempt
+
+    @property
     def elapsed(self) -> float:
         return round((time.perf_counter() - self.started) * 1000, 3)
 
@@ -168,6 +174,9 @@ class Turn:
 
     async def read(self) -> list[WireEvent]:
         """The events of the next upstream read; none when the turn was only nudged."""
+        return await self._read()
+
+    async def _read(self) -> list[WireEvent]:
         if (over := self._ended or self._failure) is not None:
             raise over
         events = await self.attempt.events()
@@ -205,12 +214,16 @@ class Turn:
                 self._record(error)
                 await self.attempt.close()
                 await self.errand.go_on(error, b"".join(self.attempt.raw))
-                self.calls, self.attempt = {}, self._new_attempt()
+                self._restart()
             else:
                 self._record(None)
                 await self._opened
                 self._shown = True
                 return wire
+
+    def _restart(self) -> None:
+        """Nothing of the last attempt was shown: the next one begins where it began."""
+        self.calls, self.attempt = {}, self._new_attempt()
 
     async def _reprepare(self) -> None:
         """What this process believed about the conversation was not so: ask the store, and begin anew."""
@@ -230,7 +243,11 @@ class Turn:
             micros = self.bridge.prices.cost(target.upstream, target.model, Usage(input_tokens=tokens))
             self.admission.expect(tokens, micros)
         start = MessageStart(self.message_id, self.ask.request.model, Usage(input_tokens=tokens, output_tokens=1))
-        return Attempt(prepared.route, prepared.request, prepared.sent, start, self.errand.watch())
+        return Attempt(prepared.route, prepared.request, prepared.sent, start, self.errand.watch(), self._writer())
+
+    def _writer(self) -> Writer | None:
+        """One that this turn needs instead of the upstream's usual one."""
+        return None
 
     async def _first_events(self) -> list[WireEvent]:
         """Call the upstream, and read until there is something to show."""
@@ -240,7 +257,7 @@ class Turn:
         await attempt.send(self.bridge.upstreams)
         self.timings.first_byte = self.elapsed
         while not self.done:
-            if wire := await self.read():
+            if wire := await self._read():
                 self.timings.first_token = self.elapsed
                 return [attempt.start, *wire]
         return [attempt.start]
@@ -328,7 +345,7 @@ class Turn:
         self.timings.first_token = self.timings.first_token or self.elapsed
         await self._count(finished)
         self.notes.extend(Note("repair", "answer-mended", what) for what in finished.notes)
-        wire = self.attempt.finish(finished, self.usage)
+        wire = self.attempt.finish(finished, self._total())
         self.message_id = self.accumulator.id or self.message_id  # an answer that is passed on has its own
         row = self._message(finished)
         self.done = True
@@ -342,6 +359,10 @@ class Turn:
             node = Node(row.chain_hash, row.depth, row.answers)
             self.bridge.state.note_answer(self.conversation, node, self.id, origin)
         return wire
+
+    def _total(self) -> Usage:
+        """What the client is told."""
+        return self.usage
 
     async def _count(self, finished: Finished) -> None:
         target, body, estimates = self.prepared.route.target, self.prepared.sent.body, self.bridge.estimates

@@ -24,7 +24,12 @@ DELTA_FIELDS: dict[DeltaKind, str] = {
     "input_json_delta": "input",
     "citations_delta": "citations",
 }
-STREAMED = {b'"text"': ("text",), b'"thinking"': ("thinking", "signature"), b'"tool_use"': ("input",)}
+STREAMED = {
+    b'"text"': ("text",),
+    b'"thinking"': ("thinking", "signature"),
+    b'"tool_use"': ("input",),
+    b'"mcp_tool_use"': ("input",),
+}
 
 
 class Accumulator:

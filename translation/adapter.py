@@ -50,6 +50,17 @@ class Writer(Protocol):
     def finish(self, finished: Finished, usage: Usage) -> list[WireEvent]: ...
 
 
+@runtime_checkable
+class RoundsWriter(Writer, Protocol):
+    """A writer whose message may take several calls of an upstream, with the bridge's own blocks between them."""
+
+    def next_round(self) -> list[WireEvent]:
+        """Close what is open; the next events are another call's."""
+        ...
+
+    def add(self, block: bytes) -> list[WireEvent]: ...
+
+
 class Adapter(Protocol):
     def build(self, request: Request, target: Target) -> UpstreamRequest: ...
 

@@ -1,11 +1,15 @@
 """The adapter of each dialect, what writes its answers, and the one more try that a refused request may be worth."""
 
+from collections.abc import Mapping
+
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from translation.adapter import Adapter, Forgetful, Target, UpstreamRequest, Writer
 from translation.errors import OPAQUE_STATE_REJECTED, BridgeError
+from translation.hosted import Offer
+from translation.hosted_relay import HostedRelay
 from translation.providers.anthropic import Anthropic
 from translation.providers.gemini import Gemini
 from translation.providers.minimax import MiniMax
@@ -15,7 +19,7 @@ from translation.providers.profiles import Profile
 from translation.relay import RelayWriter
 from translation.remedies import Remedy, remedy, remembered
 from translation.values import Note, Request
-from translation.writer import BlockWriter
+from translation.writer import NONE_HOSTED, BlockWriter
 
 ADAPTERS: dict[str, Adapter] = {
     "openai_chat": OpenAIChat(),
@@ -46,7 +50,10 @@ def relays(profile: Profile) -> bool:
     return profile.dialect == "anthropic"
 
 
-def writer(profile: Profile, request: Request, message_id: str) -> Writer:
+def writer(profile: Profile, request: Request, message_id: str, hosted: Mapping[str, Offer] | None = None) -> Writer:
+    """With tools that the bridge runs itself it is one that can go on after their results."""
+    if relays(profile) and hosted is not None:
+        return HostedRelay(hosted)
     if relays(profile):
         return RelayWriter()
     return BlockWriter(
@@ -54,6 +61,7 @@ def writer(profile: Profile, request: Request, message_id: str) -> Writer:
         eager=frozenset(tool.name for tool in request.tools if tool.eager),
         omit_thinking=request.thinking is not None and request.thinking.display == "omitted",
         starts_early=request.stream,
+        hosted=hosted or NONE_HOSTED,
     )
 
 

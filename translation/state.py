@@ -10,7 +10,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from translation.errors import UnknownToolResult
-from translation.values import Link, Message, Note, Origin, Request, ToolResult, ToolUse
+from translation.values import Link, Message, Note, Origin, Request, ServerToolUse, ToolResult, ToolUse
+
+MCP_TOOL_USE = "mcp_tool_use"
 
 
 class Snapshot(Struct, frozen=True):
@@ -22,19 +24,25 @@ class Snapshot(Struct, frozen=True):
 class Wanted(Struct, frozen=True):
     tool_use_ids: tuple[str, ...]
     hashes: tuple[bytes, ...]  # of assistant messages, oldest first
+    hosted: tuple[str, ...] = ()  # those of the tool ids that name calls which a server ran
 
 
 def wanted(request: Request, chain: Sequence[bytes]) -> Wanted:
     """What to ask the store for: every tool id that the request names, and the hash of every answer in it."""
     ids: dict[str, None] = {}
+    hosted: list[str] = []
     for message in request.messages:
         for block in message.blocks:
             if type(block) is ToolUse:
                 ids[block.id] = None
             elif type(block) is ToolResult:
                 ids[block.tool_use_id] = None
+            elif type(block) is ServerToolUse and block.type == MCP_TOOL_USE:
+                ids[block.id] = None
+                hosted.append(block.id)
     answers = zip(request.messages, chain, strict=True)
-    return Wanted(tuple(ids), tuple(hash_ for message, hash_ in answers if message.role == "assistant"))
+    hashes = tuple(hash_ for message, hash_ in answers if message.role == "assistant")
+    return Wanted(tuple(ids), hashes, tuple(hosted))
 
 
 # ---------------------------------------------------------------- hydration
@@ -62,14 +70,16 @@ def opaque(message: Message, upstream: str) -> bytes:
 
 
 def _hydrated(message: Message, hash_: bytes, snapshot: Snapshot) -> Message:
-    links = [snapshot.links.get(block.id) for block in message.blocks if type(block) is ToolUse]
+    links = [snapshot.links.get(block.id) for block in message.blocks if isinstance(block, ToolUse | ServerToolUse)]
     known = [link for link in links if link is not None]
     turns = [link.turn_id for link in known] + [snapshot.turns.get(hash_, 0)]
     origin = next((snapshot.origins[turn] for turn in turns if turn in snapshot.origins), message.origin)
     if not known and origin is message.origin:
         return message
     blocks = tuple(
-        replace(block, link=snapshot.links.get(block.id, block.link)) if type(block) is ToolUse else block
+        replace(block, link=snapshot.links.get(block.id, block.link))
+        if isinstance(block, ToolUse | ServerToolUse)
+        else block
         for block in message.blocks
     )
     return replace(message, blocks=blocks, origin=origin)

@@ -104,6 +104,7 @@ class ServerToolUse(Struct, frozen=True):
     input: bytes
     type: str = "server_tool_use"
     raw: bytes = b""  # the block as it was written
+    link: Link | None = None  # set by hydration when the bridge ran it
 
 
 class ServerToolResult(Struct, frozen=True):

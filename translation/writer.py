@@ -5,7 +5,7 @@ come out one after the other, and an illegal order cannot be written.
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import assert_never
 
 from translation.errors import UpstreamProtocolError
@@ -31,9 +31,11 @@ from translation.events import (
     WholeBlock,
     WireEvent,
 )
+from translation.hosted import Offer, call_block
 from translation.unicode import json_string
 from translation.values import Usage
 
+NONE_HOSTED: Mapping[str, Offer] = {}
 STOP_REASONS: dict[Reason, str] = {
     "stop": "end_turn",
     "length": "max_tokens",
@@ -61,8 +63,9 @@ class _Call:
 class BlockWriter:
     """Turns an answer's events into the client's stream grammar.
 
-    `eager` names the tools whose arguments go out live; `starts_early` is off when the answer is folded into one
-    message, where a call that is cut off can still be left out altogether.
+    `eager` names the tools whose arguments go out live; `hosted` are those that the bridge runs itself, by their names;
+    `starts_early` is off when the answer is folded into one message, where a call that is cut off can still be left out
+    altogether.
     """
 
     def __init__(
@@ -72,11 +75,13 @@ class BlockWriter:
         eager: frozenset[str] = frozenset(),
         omit_thinking: bool = False,
         starts_early: bool = True,
+        hosted: Mapping[str, Offer] = NONE_HOSTED,
     ) -> None:
         self._signature = signature
         self._eager = eager
         self._omit_thinking = omit_thinking
         self._starts_early = starts_early
+        self._hosted = hosted
         self._index = 0  # of the next block
         self._open: str | _Call | None = None  # "text", "thinking" or a call
         self._calls: dict[int, _Call] = {}  # not yet written to their end
@@ -120,6 +125,18 @@ class BlockWriter:
         sequence = finished.sequence if reason == "stop_sequence" else ""
         out.append(MessageDelta(reason, usage, sequence, finished.explanation if reason == "refusal" else ""))
         out.append(MessageStop())
+        return out
+
+    def add(self, block: bytes) -> list[WireEvent]:
+        """A block of the bridge's own, between two rounds."""
+        return self.feed([WholeBlock(block)])
+
+    def next_round(self) -> list[WireEvent]:
+        """The upstream is called again for the same message; what a call that failed unseen left is forgotten."""
+        out: list[WireEvent] = []
+        self._calls.clear()
+        self._waiting.clear()
+        self._close(out)
         return out
 
     def _stop_reason(self, reason: Reason) -> str:
@@ -205,10 +222,12 @@ class BlockWriter:
     def _open_call(self, call: _Call, out: list[WireEvent]) -> None:
         self._close(out)
         started = call.started
-        self._begin(
-            b'{"type":"tool_use","id":%b,"name":%b,"input":{}}' % (json_string(started.id), json_string(started.name)),
-            out,
+        offer = self._hosted.get(started.name)
+        block = b'{"type":"tool_use","id":%b,"name":%b,"input":{}}' % (
+            json_string(started.id),
+            json_string(started.name),
         )
+        self._begin(block if offer is None else call_block(started.id, offer), out)
         self._open = call
         for fragment in call.pending:
             self._live(call, fragment, out)
@@ -239,7 +258,8 @@ class BlockWriter:
         rest = call.arguments[len(call.sent) :]
         if rest:
             out.append(BlockDelta(self._index - 1, "input_json_delta", rest))
-        self._tool_blocks += 1
+        if call.started.name not in self._hosted:
+            self._tool_blocks += 1
         self._close(out)
 
     def _flush(self, out: list[WireEvent]) -> None:

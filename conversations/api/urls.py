@@ -8,7 +8,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from ninja import NinjaAPI
 from ninja.errors import ValidationError
 
-from conversations.api import conversations, messages, models, openai
+from conversations.api import conversations, hosted_tools, messages, models, openai
 from conversations.api.cold import refusal
 from conversations.api.exchange import LeanRequest
 from translation.errors import BridgeError, InvalidRequest, NotFound, OwnFault, StoreUnavailable
@@ -20,6 +20,7 @@ api.add_router("/v1", messages.router)
 api.add_router("/v1", openai.router)
 api.add_router("/v1", models.router)
 api.add_router("/v1", conversations.router)
+api.add_router("/v1", hosted_tools.router)
 
 
 @api.exception_handler(BridgeError)

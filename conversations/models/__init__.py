@@ -2,6 +2,7 @@
 
 from conversations.models.configuration import ApiKey, Price, StorageLevel
 from conversations.models.history import Blob, Conversation, Message, ToolMapping, ToolStatus, Turn, TurnStatus
+from conversations.models.hosted import ExecutionStatus, HostedTool, Round, ToolExecution, ToolSecret
 from conversations.models.ledger import ToolEntry, UsageEntry
 from conversations.models.processes import Change, Claim, Process, Tally
 from conversations.models.routing import Learned, Rest, Route, Upstream
@@ -12,16 +13,21 @@ __all__ = [
     "Change",
     "Claim",
     "Conversation",
+    "ExecutionStatus",
+    "HostedTool",
     "Learned",
     "Message",
     "Price",
     "Process",
     "Rest",
+    "Round",
     "Route",
     "StorageLevel",
     "Tally",
     "ToolEntry",
+    "ToolExecution",
     "ToolMapping",
+    "ToolSecret",
     "ToolStatus",
     "Turn",
     "TurnStatus",

@@ -55,6 +55,11 @@ class ApiKey(models.Model):
         default="",
         help_text="Patterns of the models that this key may ask for, one per line (claude-*, openai/*). Empty: all.",
     )
+    hosted_tools = models.BooleanField(
+        "may bring tools",
+        default=False,
+        help_text="May register tools that the bridge runs, and name MCP servers in its requests.",
+    )
     # limits; empty is none
     requests_per_minute = models.PositiveIntegerField(
         null=True,

@@ -39,6 +39,7 @@ class KeyRow(Struct, frozen=True):
     storage: str
     expires_at: float | None  # seconds; None = never
     limits: KeyLimits | None = None
+    hosted: bool = False  # may bring tools that the bridge runs
 
 
 class Found(Struct, frozen=True):
@@ -102,11 +103,12 @@ FROM conversations_turn t JOIN conversations_conversation c ON c.id = t.conversa
 
 def key_by_digest(db: Database, digest: str) -> KeyRow | None:
     sql = """SELECT id, digest, storage, expires_at, allowed_routes, requests_per_minute, concurrent_streams, daily_tokens,
-        monthly_tokens, daily_dollars, monthly_dollars FROM conversations_apikey WHERE digest = %s AND revoked_at IS NULL"""
+        monthly_tokens, daily_dollars, monthly_dollars, hosted_tools FROM conversations_apikey WHERE digest = %s AND revoked_at IS NULL"""
     for row in db.query(sql, (digest,)):
         rates = (_patterns(row[4]), row[5] or 0, row[6] or 0)
         limits = KeyLimits(*rates, row[7], row[8], _micros(row[9]), _micros(row[10]))
-        return KeyRow(row[0], row[1], row[2], _seconds(row[3]), None if limits == KeyLimits() else limits)
+        found = None if limits == KeyLimits() else limits
+        return KeyRow(row[0], row[1], row[2], _seconds(row[3]), found, bool(row[11]))
     return None
 
 

@@ -312,8 +312,8 @@ class CloseTurn(Struct, frozen=True, kw_only=True):
             self.note_count,
         )
         came = (self.answer, self.answer_meta, answer_hash, self.stop_reason, self.http_status, self.error_type)
-        tokens = (last.input_tokens, last.output_tokens, last.cache_read, last.cache_write, last.thinking_tokens)
-        figures = (last.estimated, sum(entry.cost_micros for entry in self.usage), last.tool_count)
+        tokens = self._tokens()
+        figures = (last.estimated, sum(entry.cost_micros for entry in self.usage), self._calls())
         times = (self.first_byte_ms, self.first_token_ms, self.duration_ms)
         values = (*where, *came, self.error_message, *tokens, *figures, *times, self.turn)
         # A conversation that was terminated meanwhile has no rows to change; the ledger still counts what was used.
@@ -322,7 +322,7 @@ class CloseTurn(Struct, frozen=True, kw_only=True):
             db.execute(USAGE, usage_values(row.api_key, row.external_id, self, entry))
         for name, calls in self.tools:
             db.execute(TOOL, (row.api_key, self.request_id, self.now, last.upstream, last.model, name, calls))
-        db.execute(TOUCH, (last.tool_count, self.status, row.id))
+        db.execute(TOUCH, (self._calls(), self.status, row.id))
         if self.sent is not None:
             db.execute(SENT, (self.sent.body, self.sent.meta, self.turn))
         if self.message is not None:
@@ -330,6 +330,18 @@ class CloseTurn(Struct, frozen=True, kw_only=True):
         for claim in self.release:
             sql = "DELETE FROM conversations_claim WHERE api_key_id = %s AND kind = %s AND token = %s AND turn = %s"
             db.execute(sql, (row.api_key, claim.kind, claim.token, self.turn))
+
+    def _calls(self) -> int:
+        return sum(entry.tool_count for entry in self.usage)
+
+    def _tokens(self) -> tuple[int, ...]:
+        """Of the attempts that the answer is made of: one, or as many as there were rounds."""
+        counted = [entry for entry in self.usage if entry.status != "error"] or self.usage[-1:]
+        kinds = [
+            (one.input_tokens, one.output_tokens, one.cache_read, one.cache_write, one.thinking_tokens)
+            for one in counted
+        ]
+        return tuple(sum(kind) for kind in zip(*kinds, strict=True))
 
 
 class RecordUsage(Struct, frozen=True):

@@ -22,7 +22,7 @@ from bridge_project.databases import database
 from tests.servers.ports import wait_until
 
 if TYPE_CHECKING:
-    from conversations.models import Conversation, Turn, UsageEntry
+    from conversations.models import Conversation, ToolExecution, Turn, UsageEntry
 
 
 ZSTANDARD = b"\x28\xb5\x2f\xfd"
@@ -75,6 +75,9 @@ class Records:
             for row in self.rows(name).filter(**{owner: _digest(api_key)}).values_list():
                 parts += [_plain(value, opened=opened) for value in row]
         return b"\n".join(parts)
+
+    def executions(self, api_key: str) -> "QuerySet[ToolExecution]":
+        return self.rows("ToolExecution").filter(api_key__digest=_digest(api_key)).order_by("id")
 
     def rows(self, model: str) -> "QuerySet[Any]":
         rows: QuerySet[Any] = apps.get_model("conversations", model)._default_manager.using(self.alias)

@@ -1,0 +1,82 @@
+"""The tools of a process: what the bridge asks for, in one place."""
+
+import asyncio
+from collections.abc import Awaitable
+from functools import partial
+
+from conversations.hosted import queue
+from conversations.hosted.addresses import Allowed
+from conversations.hosted.runner import Limits, Runner
+from conversations.hosted.shelf import Offered, Shelf
+from conversations.hosted.values import Hosted, Outcome
+from conversations.routing import Route
+from conversations.store import Store
+from conversations.store.hosted import Ran, SaveBreaker, SaveProgress, ran
+from conversations.store.reads import KeyRow
+from translation import adapters
+from translation.errors import StoreUnavailable
+from translation.values import Request
+
+LOOK_SECONDS = 0.5
+NO_RUNS: list[Ran] = []
+NOTHING: Offered = ((), ())
+
+
+class HostedTools:
+    def __init__(self, store: Store, allowed: Allowed, limits: Limits) -> None:
+        self.limits = limits
+        self._store = store
+        self._runner = Runner(allowed, limits, self._report)
+        self.shelf = Shelf(store, self._runner)
+
+    async def offered(self, key: KeyRow, request: Request, route: Route) -> Offered:
+        """Anthropic runs the servers of a request itself; what is registered here is always the bridge's."""
+        connector = bool(request.mcp_servers) and not adapters.relays(route.target.profile)
+        if self.shelf.empty and not connector:
+            return NOTHING
+        names = (request.model, route.target.model, f"{route.target.upstream}/{route.target.model}")
+        return await self.shelf.offered(key, request, names, connector=connector)
+
+    async def run(
+        self, tool: Hosted, conversation: int, tool_use_id: str, arguments: bytes, seconds: float
+    ) -> Outcome | None:
+        """What the tool gave; None for one that runs elsewhere and has not ended in this time."""
+        if tool.endpoint.long_running:
+            await queue.enqueue(conversation, tool_use_id)
+            return await self.awaited(conversation, tool_use_id, seconds)
+        return await self._runner.run(tool, arguments, seconds, partial(self._progress, conversation, tool_use_id))
+
+    async def awaited(self, conversation: int, tool_use_id: str, seconds: float) -> Outcome | None:
+        """The outcome of a run that a worker has."""
+        deadline = asyncio.get_running_loop().time() + seconds
+        job = partial(ran, conversation_id=conversation, tool_use_ids=(tool_use_id,))
+        while True:
+            found = await self._store.read(job, NO_RUNS)
+            outcome = outcome_of(found[0]) if found else None
+            if outcome is not None or asyncio.get_running_loop().time() >= deadline:
+                return outcome
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def close(self) -> None:
+        await self._runner.close()
+
+    async def _progress(self, conversation: int, tool_use_id: str, progress: str) -> None:
+        await self._told(self._store.write(SaveProgress(conversation, tool_use_id, progress)))
+
+    async def _report(self, breaker: SaveBreaker) -> None:
+        await self._told(self._store.write(breaker))
+
+    async def _told(self, write: Awaitable[None]) -> None:
+        """Worth knowing, but no tool fails for it."""
+        try:
+            await write
+        except StoreUnavailable:
+            return
+
+
+def outcome_of(run: Ran) -> Outcome | None:
+    if run.over:
+        return Outcome(run.result, run.is_error)
+    if run.status == "cancelled" or not run.long_running:
+        return Outcome("[no result: interrupted]", is_error=True, error="interrupted")
+    return None

@@ -1,0 +1,58 @@
+"""What the parts of this package hand each other."""
+
+from collections.abc import Awaitable, Callable
+from typing import Literal
+
+from msgspec import Struct
+
+from translation.hosted import Offer
+
+Progress = Callable[[str], Awaitable[None]]
+Failure = Literal[
+    "", "refused", "unreachable", "timeout", "status", "bad-json", "too-large", "protocol", "arguments", "resting",
+    "tool", "interrupted",
+]  # fmt: skip
+# Of these the server is the cause: after some in a row it is left alone for a while.
+BLAMED: frozenset[Failure] = frozenset({"unreachable", "timeout", "protocol"})
+
+
+class Endpoint(Struct, frozen=True):
+    """Where a tool is. `headers` hold secrets: they appear nowhere but in the head of a request to this host."""
+
+    kind: Literal["http", "mcp"]
+    url: str
+    owner: str  # whose it is: nothing is shared between two owners, not even a cached list
+    method: str = "POST"
+    headers: tuple[tuple[str, str], ...] = ()
+    timeout: float | None = None
+    row: int | None = None
+    long_running: bool = False
+
+    def __repr__(self) -> str:
+        return f"Endpoint({self.kind!r}, row={self.row})"
+
+
+class Hosted(Struct, frozen=True):
+    """A tool that is offered, and where it is."""
+
+    offer: Offer
+    endpoint: Endpoint
+
+
+class Outcome(Struct, frozen=True):
+    """What a run gave: the text that the model is told."""
+
+    text: str
+    is_error: bool = False
+    error: Failure = ""
+    attempts: int = 1
+    ms: float = 0
+
+
+class ToolFailed(Exception):
+    """A tool could not be run, or did not answer as it should; the text is for the model."""
+
+    def __init__(self, kind: Failure, text: str) -> None:
+        super().__init__(text)
+        self.kind = kind
+        self.text = text

@@ -1,0 +1,328 @@
+"""A turn with tools that the bridge runs itself: call, execute, tell the model, go on, all in one answer.
+
+A round is one call of the upstream. When it ends in calls of hosted tools, they are run side by side, their results are
+stored and shown, and the next round begins; calls of the client's own tools end the message as always. Between rounds
+the reader waits here, where a nudge wakes it as it does in an upstream read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from conversations import ids, records
+from conversations.attempt import Attempt
+from conversations.hosted.values import Hosted, Outcome
+from conversations.preparing import continued
+from conversations.store.hosted import ExecutionRow, FinishExecution, SaveRound, StartExecutions
+from conversations.store.writes import LinkRow, MessageRow
+from conversations.turn import Turn
+from translation import adapters
+from translation.adapter import UpstreamRequest, Writer
+from translation.errors import BridgeError, StoreUnavailable
+from translation.events import (
+    Event,
+    Finished,
+    ToolArguments,
+    ToolDropped,
+    ToolEnded,
+    ToolStarted,
+    WireEvent,
+)
+from translation.hosted import result_block
+from translation.values import Origin, Usage
+
+GOES_ON = frozenset({"stop", "tool_use", "stop_sequence"})
+PAUSE = Finished("pause")
+
+
+class _Run(Struct, frozen=True):
+    tool_use_id: str
+    elsewhere: bool  # by a worker
+
+
+class HostedTurn(Turn):
+    def __init__(self, *given: Any) -> None:
+        self._round = 1
+        self._before = 0  # calls of earlier rounds
+        self._spent = Usage()  # by earlier rounds
+        self._first: tuple[UpstreamRequest, Attempt] | None = None
+        self._running: dict[asyncio.Task[Outcome | None], _Run] = {}
+        self._last_sent = b""  # of the round before
+        self._late = False  # a tool has not ended in the time that the turn has
+        self._after: Finished | None = None  # what ends the message once the results are there
+        self._next: asyncio.Task[list[WireEvent]] | None = None
+        self._nudged = asyncio.Event()
+        self._over = False
+        super().__init__(*given)
+
+    # ------------------------------------------------------------ the reader's verbs
+
+    @property
+    def done(self) -> bool:
+        """What the next call brought has to be read, too."""
+        return self._over and self._next is None
+
+    @done.setter
+    def done(self, value: bool) -> None:
+        self._over = value
+
+    @property
+    def hop(self) -> tuple[UpstreamRequest, Attempt]:
+        return self._first or super().hop
+
+    async def begin(self) -> list[WireEvent]:
+        if not self.prepared.waiting:
+            return await super().begin()
+        await self._durable()
+        self._shown = True
+        for run in self.prepared.waiting:
+            waits = self.bridge.hosted.awaited(self.conversation.row.id, run.tool_use_id, self._time_left())
+            self._running[asyncio.get_running_loop().create_task(waits)] = _Run(run.tool_use_id, elsewhere=True)
+        return [self.attempt.start]
+
+    async def read(self) -> list[WireEvent]:
+        if not self._running and self._next is None:
+            return await super().read()
+        if (over := self._ended or self._failure) is not None:
+            raise over
+        await self._something()
+        if self._ended is not None:
+            raise self._ended
+        if self._next is not None:
+            return self._went_on()
+        return await self._results()
+
+    def nudge(self) -> None:
+        self._nudged.set()
+        super().nudge()
+
+    def end(self, error: BridgeError) -> None:
+        super().end(error)
+        self._nudged.set()
+
+    def _finish_in_background(self, status: str, error: BridgeError | None) -> None:
+        """Nobody waits for what still runs; a worker's run goes on, its result is picked up later."""
+        running, self._running = self._running, {}
+        for task, run in running.items():
+            task.cancel()
+            if not run.elsewhere:
+                self.bridge.track(self._cancelled(run.tool_use_id))
+        if self._next is not None:
+            self._next.cancel()
+            self._next = None
+        super()._finish_in_background(status, error)
+
+    # ------------------------------------------------------------ a round
+
+    def _writer(self) -> Writer:
+        prepared = self.prepared
+        offers = {name: tool.offer for name, tool in prepared.hosted.items()}
+        return adapters.writer(prepared.route.target.profile, prepared.request, self.message_id, offers)
+
+    def _restart(self) -> None:
+        calls = {number: call for number, call in self.calls.items() if number < self._before}
+        before = self.attempt
+        super()._restart()
+        self.calls = calls
+        if self._round > 1:
+            self.attempt.go_on(before)
+
+    async def _advance(self, events: list[Event]) -> list[WireEvent]:
+        return await super()._advance([self._numbered(event) for event in events])
+
+    def _numbered(self, event: Event) -> Event:
+        """Calls are numbered through the whole turn; one of ours gets an id of the API's kind for it."""
+        if not isinstance(event, ToolStarted | ToolArguments | ToolEnded | ToolDropped):
+            return event
+        number = event.call + self._before
+        if isinstance(event, ToolStarted) and not event.id and event.name in self.prepared.hosted:
+            return replace(event, call=number, id=ids.hosted_tool_use_id())
+        return replace(event, call=number)
+
+    async def _complete(self, finished: Finished) -> list[WireEvent]:
+        calls = [call for number, call in sorted(self.calls.items()) if number >= self._before]
+        ours = [call for call in calls if call.name in self.prepared.hosted and call.status == "pending"]
+        if not ours or finished.reason not in GOES_ON:
+            return await super()._complete(finished)
+        await self._execute(ours, finished)
+        if len(ours) < len(calls):
+            self._after = finished  # the client's own calls: the chain goes on when their results come
+        else:
+            self._record(None)
+            await self._spend(finished)
+        return self.attempt.end_round()
+
+    async def _first_events(self) -> list[WireEvent]:
+        """When the first byte came is told of the first round."""
+        timings = replace(self.timings) if self._round > 1 else None
+        wire = await super()._first_events()
+        self.timings = timings or self.timings
+        return wire
+
+    async def _spend(self, finished: Finished) -> None:
+        await self._count(finished)
+        self.entries.append(records.round_entry(self, finished.model))
+        self._spent = _sum(self._spent, self.usage)
+        self.usage = Usage()
+
+    async def _count(self, finished: Finished) -> None:
+        if finished is not PAUSE:
+            await super()._count(finished)
+
+    def _total(self) -> Usage:
+        return _sum(self._spent, self.usage)
+
+    # ------------------------------------------------------------ running tools
+
+    async def _execute(self, calls: list[LinkRow], finished: Finished) -> None:
+        """What is about to run is stored first; so is the state that its round leaves."""
+        target, full = self.prepared.route.target, self.ask.key.storage == "full"
+        rows = []
+        for number, call in enumerate(calls):
+            tool = self.prepared.hosted[call.name]
+            state = finished.state if number == 0 else b""
+            rows.append(self._row(call, tool, state, full=full))
+            self.conversation.rounds[call.tool_use_id] = Origin(target.upstream, target.model, state)
+        await self._opened
+        await self.bridge.store.write(StartExecutions(self.conversation.row, self.id, tuple(rows)))
+        conversation, seconds = self.conversation.row.id, self._time_left()
+        for call in calls:
+            tool = self.prepared.hosted[call.name]
+            run = self.bridge.hosted.run(tool, conversation, call.tool_use_id, call.arguments, seconds)
+            task = asyncio.get_running_loop().create_task(run)
+            self._running[task] = _Run(call.tool_use_id, tool.endpoint.long_running)
+
+    def _row(self, call: LinkRow, tool: Hosted, state: bytes, *, full: bool) -> ExecutionRow:
+        elsewhere = tool.endpoint.long_running
+        return ExecutionRow(
+            id=self.bridge.rows.mint(),
+            tool=tool.endpoint.row,
+            tool_use_id=call.tool_use_id,
+            server_name=tool.offer.server[:200],
+            tool_name=tool.offer.tool[:200],
+            round_number=self._round,
+            arguments=call.arguments if full or elsewhere else b"",
+            state=state,
+            status="queued" if elsewhere else "running",
+            long_running=elsewhere,
+        )
+
+    async def _something(self) -> None:
+        """Until a tool has ended, the next call has something to show, or the reader is wanted elsewhere."""
+        nudged = asyncio.get_running_loop().create_task(self._nudged.wait())
+        waited = {*self._running} if self._next is None else {self._next}
+        try:
+            await asyncio.wait({*waited, nudged}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            nudged.cancel()
+            self._nudged.clear()
+
+    async def _results(self) -> list[WireEvent]:
+        ended = [task for task in self._running if task.done()]
+        if not ended:
+            return []
+        wire: list[WireEvent] = []
+        for task in ended:
+            id_ = self._running.pop(task).tool_use_id
+            outcome = task.result()
+            if outcome is None:
+                self._late = True
+            else:
+                wire += await self._answered(id_, outcome)
+        if not self._running:
+            wire += await self._after_results()
+        return wire
+
+    async def _answered(self, id_: str, outcome: Outcome) -> list[WireEvent]:
+        """Stored, then shown."""
+        text = records.storable(outcome.text, len(outcome.text))
+        result = text.encode()
+        row = FinishExecution(
+            conversation=self.conversation.row.id,
+            turn=self.id,
+            tool_use_id=id_,
+            status="failed" if outcome.is_error else "complete",
+            result=records.compress(result) if self.ask.key.storage == "full" else b"",
+            size=len(result),
+            is_error=outcome.is_error,
+            error=outcome.error,
+            attempts=outcome.attempts,
+            duration_ms=outcome.ms,
+        )
+        await self.bridge.store.write(row)
+        return self.attempt.add(result_block(id_, text, is_error=outcome.is_error))
+
+    async def _cancelled(self, id_: str) -> None:
+        try:
+            row = FinishExecution(
+                conversation=self.conversation.row.id,
+                turn=self.id,
+                tool_use_id=id_,
+                status="cancelled",
+                error="cancelled",
+            )
+            await self.bridge.store.write(row)
+        except StoreUnavailable:
+            return  # the turn itself says that it was cut off
+
+    # ------------------------------------------------------------ going on
+
+    async def _after_results(self) -> list[WireEvent]:
+        limits = self.bridge.hosted.limits
+        if self._after is not None:
+            return await super()._complete(self._after)
+        if self._late or self._round >= limits.rounds or self._time_left() <= 0:
+            return await super()._complete(PAUSE)
+        self._next = asyncio.get_running_loop().create_task(self._next_round())
+        return []
+
+    async def _next_round(self) -> list[WireEvent]:
+        before, sent = self.attempt, self.prepared.sent
+        await before.close()
+        await self._keep_round()
+        self._first, self._last_sent = self._first or (sent, before), sent.body
+        self._round += 1
+        self._before = len(self.calls)
+        self.errand.next_round(continued(self.prepared, self.accumulator.content))
+        self.attempt = self._new_attempt()
+        self.attempt.go_on(before)
+        return await self._begin()
+
+    def _went_on(self) -> list[WireEvent]:
+        if self._next is None or not self._next.done():
+            return []
+        task, self._next = self._next, None
+        return task.result()
+
+    async def _keep_round(self) -> None:
+        """The first round is the turn's own; each further one is kept by what it adds to the one before."""
+        if self._first is None or self.ask.key.storage != "full":
+            return
+        prefix, tail = records.tail(self._last_sent, self.prepared.sent.body)
+        answer, meta = records.compress(b"".join(self.attempt.raw)), records.answer_meta(self.attempt)
+        row = SaveRound(self.conversation.row.id, self.id, self._round, prefix, tail, answer, meta)
+        await self.bridge.store.write(row)
+
+    async def _close(self, status: str, error: BridgeError | None, message: MessageRow | None, returned: str) -> None:
+        await self._keep_round()
+        await super()._close(status, error, message, returned)
+
+    def _time_left(self) -> float:
+        return self.bridge.hosted.limits.turn_seconds - (time.perf_counter() - self.started)
+
+
+def _sum(one: Usage, other: Usage) -> Usage:
+    return Usage(
+        one.input_tokens + other.input_tokens,
+        one.output_tokens + other.output_tokens,
+        one.cache_read + other.cache_read,
+        one.cache_write + other.cache_write,
+        one.thinking_tokens + other.thinking_tokens,
+        one.searches + other.searches,
+        one.estimated or other.estimated,
+    )

@@ -1,0 +1,180 @@
+"""Call, execute, tell the model, go on: inside one request of the client's."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.hosted.conftest import Tools
+from tests.servers import chat
+from tests.servers.client import CLOCK, folded, names, result
+from tests.servers.script import Answer, Gate, json_answer
+
+SUNNY = {"weather": "sunny"}
+
+
+def kinds(blocks: list[dict[str, Any]]) -> list[str]:
+    return [block["type"] for block in blocks]
+
+
+def held(gate: Gate, body: bytes) -> Answer:
+    return Answer((gate, body), headers={"content-type": "application/json"})
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_hosted_tool_is_run_and_the_model_goes_on(tools: Tools, stream: bool) -> None:
+    tools.register()
+    tools.server.queue("/weather", json_answer(SUNNY))
+    if stream:
+        tools.served.chat(
+            chat.streamed_calls(("call_1", "weather", {"city": "Berlin"})), chat.streamed_text("It ", "is.")
+        )
+        events = tools.client.events("How is the weather?")
+        blocks = folded(events)
+        stop = next(data for name, data in events if name == "message_delta")
+        assert stop["delta"]["stop_reason"] == "end_turn"
+        assert stop["usage"]["input_tokens"] == 22
+    else:
+        tools.served.chat(chat.calls(("call_1", "weather", {"city": "Berlin"})), chat.text("It is."))
+        answer = tools.client.ask("How is the weather?").json()
+        blocks = answer["content"]
+        assert (answer["stop_reason"], answer["usage"]["input_tokens"]) == ("end_turn", 22)
+    assert kinds(blocks) == ["mcp_tool_use", "mcp_tool_result", "text"]
+    use, found, said = blocks
+    assert (use["name"], use["server_name"]) == ("weather", "toolbridge")
+    assert (use["input"] or {"city": "Berlin"}) == {"city": "Berlin"}
+    assert (found["tool_use_id"], found["is_error"]) == (use["id"], False)
+    assert json.loads(found["content"][0]["text"]) == SUNNY
+    assert said["text"] == "It is."
+    called = tools.server.requests[0]
+    assert (called.method, called.json()) == ("POST", {"city": "Berlin"})
+
+
+def test_model_is_offered_the_tool_and_told_its_result(tools: Tools) -> None:
+    tools.register(description="The weather of a city")
+    tools.server.queue("/weather", json_answer(SUNNY))
+    tools.served.chat(chat.streamed_calls(("call_1", "weather", {"city": "Berlin"})), chat.streamed_text("ok"))
+    tools.client.events("How is the weather?")
+    first, second = (request.json() for request in tools.served.upstream.requests)
+    assert [tool["function"]["name"] for tool in first["tools"]] == ["weather"]
+    assert second["messages"][-2]["tool_calls"][0]["id"] == "call_1"
+    assert second["messages"][-1]["role"] == "tool"
+    assert second["messages"][-1]["tool_call_id"] == "call_1"
+    assert json.loads(second["messages"][-1]["content"]) == SUNNY
+
+
+def test_history_is_told_with_the_same_bytes_in_the_next_turn(tools: Tools) -> None:
+    tools.register()
+    tools.server.queue("/weather", json_answer(SUNNY))
+    tools.served.chat(
+        chat.calls(("call_1", "weather", {"city": "Berlin"})), chat.text("It is sunny."), chat.text("You are welcome.")
+    )
+    answer = tools.client.ask("How is the weather?").json()
+    said = {"role": "assistant", "content": answer["content"]}
+    tools.client.ask("How is the weather?", said, "Thanks")
+    _, second, third = (request.body for request in tools.served.upstream.requests)
+    prefix = second.rpartition(b"]")[0]
+    assert third[: len(prefix)] == prefix
+
+
+def test_parallel_calls_run_side_by_side(tools: Tools) -> None:
+    tools.register("one", "/one")
+    tools.register("two", "/two")
+    first, second = Gate(), Gate()
+    tools.server.queue("/one", held(first, b'"1"'))
+    tools.server.queue("/two", held(second, b'"2"'))
+    tools.served.chat(chat.streamed_calls(("a", "one", {}), ("b", "two", {})), chat.streamed_text("done"))
+    with tools.client.stream("Go") as (_, events):
+        seen = []
+        for event in events:
+            seen.append(event)
+            if event.name == "content_block_stop" and event.data["index"] == 1:
+                assert first.reached.wait(5)
+                assert second.reached.wait(5)
+                second.open()
+                first.open()
+    assert sorted(kinds(folded(seen))) == ["mcp_tool_result", "mcp_tool_result", "mcp_tool_use", "mcp_tool_use", "text"]
+
+
+def test_client_tools_are_handed_over_and_the_chain_goes_on(tools: Tools) -> None:
+    tools.register()
+    tools.server.queue("/weather", json_answer(SUNNY))
+    tools.served.chat(
+        chat.streamed_calls(("a", "weather", {"city": "Rome"}), ("b", "get_time", {"zone": "UTC"})),
+        chat.streamed_text("Sunny at noon."),
+    )
+    events = tools.client.events("Weather and time?", tools=[CLOCK])
+    blocks = folded(events)
+    assert kinds(blocks) == ["mcp_tool_use", "tool_use", "mcp_tool_result"]
+    stop = next(data for name, data in events if name == "message_delta")
+    assert stop["delta"]["stop_reason"] == "tool_use"
+    said = {"role": "assistant", "content": blocks}
+    final = folded(tools.client.events("Weather and time?", said, result(blocks[1]["id"], "noon"), tools=[CLOCK]))
+    assert kinds(final) == ["text"]
+    sent = tools.served.sent()["messages"]
+    assert [call["id"] for call in sent[-3]["tool_calls"]] == ["a", "b"]
+    assert [(message["tool_call_id"], message["content"]) for message in sent[-2:]] == [
+        ("a", json.dumps(SUNNY)),
+        ("b", "noon"),
+    ]
+
+
+def test_lone_result_of_a_mixed_turn_finds_the_hosted_results_in_the_store(tools: Tools) -> None:
+    tools.register()
+    tools.server.queue("/weather", json_answer(SUNNY))
+    tools.served.chat(
+        chat.calls(("a", "weather", {"city": "Rome"}), ("b", "get_time", {"zone": "UTC"})), chat.text("Sunny at noon.")
+    )
+    answer = tools.client.ask("Weather and time?", tools=[CLOCK]).json()
+    call = next(block for block in answer["content"] if block["type"] == "tool_use")
+    tools.client.ask(result(call["id"], "noon"), tools=[CLOCK])
+    sent = tools.served.sent()["messages"]
+    assert [(message["tool_call_id"], message["content"]) for message in sent[-2:]] == [
+        ("a", json.dumps(SUNNY)),
+        ("b", "noon"),
+    ]
+
+
+def test_runs_are_recorded(tools: Tools) -> None:
+    tools.register()
+    tools.server.queue("/weather", json_answer(SUNNY))
+    tools.served.chat(chat.calls(("a", "weather", {"city": "Rome"})), chat.text("Sunny."))
+    answer = tools.client.ask("Weather?")
+    (mapping,) = tools.client.mappings(answer.headers["x-conversation-id"])
+    assert (mapping["tool_name"], mapping["status"], mapping["arguments"]) == ("weather", "answered", {"city": "Rome"})
+    (run,) = tools.served.records.executions(tools.client.api_key)
+    assert (run.status, run.tool_name, run.round_number, run.attempts) == ("complete", "weather", 1, 1)
+    assert json.loads(bytes(run.result)) == SUNNY
+    (turn,) = tools.served.records.turns(tools.client.api_key)
+    assert (turn.input_tokens, turn.output_tokens, turn.tool_count) == (22, 14, 1)
+    assert [entry.input_tokens for entry in tools.served.records.usage(tools.client.api_key)] == [11, 11]
+
+
+def test_stream_is_pinged_while_a_tool_works(tools: Tools) -> None:
+    tools.register()
+    gate = Gate()
+    tools.server.queue("/weather", held(gate, b"1"))
+    tools.served.chat(chat.streamed_calls(("a", "weather", {"city": "Rome"})), chat.streamed_text("ok"))
+    with tools.client.stream("Weather?") as (_, events):
+        seen = []
+        for event in events:
+            seen.append(event)
+            if event.name == "ping":
+                gate.open()
+    assert "ping" in names(seen)
+    folded([event for event in seen if event.name != "ping"])
+
+
+def test_client_that_leaves_cancels_the_tool(tools: Tools) -> None:
+    tools.register()
+    gate = Gate()
+    tools.server.queue("/weather", held(gate, b"1"))
+    tools.served.chat(chat.streamed_calls(("a", "weather", {"city": "Rome"})))
+    with tools.client.stream("Weather?") as (_, events):
+        for event in events:
+            if event.name == "content_block_stop":
+                assert gate.reached.wait(5)
+                break
+    assert tools.server.requests[0].abandoned.wait(5)
+    (turn,) = tools.served.records.ended(tools.client.api_key, 1)
+    assert turn.status == "aborted"

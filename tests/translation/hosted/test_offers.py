@@ -1,0 +1,71 @@
+"""Hosted tools beside the client's own, and the blocks that the client sees of them."""
+
+import json
+
+import msgspec
+
+from translation.hosted import OWN, Offer, call_block, offer, offered_name, relaxed, result_block, result_of, server_of
+from translation.values import Message, Request, ServerToolResult, ServerToolUse, Text, Tool, ToolChoice
+
+WEATHER = Offer("weather", OWN, "weather", "The weather", b'{"type":"object"}')
+ASK = Request(model="m", messages=(Message("user", (Text("hi"),)),), max_tokens=10)
+
+
+def test_tools_come_after_the_clients_own() -> None:
+    own = Tool("own", raw=b'{"name":"own"}')
+    asked = msgspec.structs.replace(ASK, tools=(own,), raw_tools=b'[{"name":"own"}]')
+    request, kept, notes = offer(asked, [WEATHER, Offer("bare", "s", "bare")])
+    assert [tool.name for tool in request.tools] == ["own", "weather", "bare"]
+    assert json.loads(request.tools[2].schema) == {"type": "object", "properties": {}}
+    assert (request.raw_tools, list(kept), notes) == (b"", ["weather", "bare"], ())
+
+
+def test_clients_tool_of_the_same_name_wins() -> None:
+    asked = msgspec.structs.replace(ASK, tools=(Tool("weather"),))
+    request, kept, notes = offer(asked, [WEATHER])
+    assert request is asked
+    assert kept == {}
+    assert [note.rule for note in notes] == ["hosted-tool-hidden"]
+
+
+def test_single_endpoints_keep_their_name_and_servers_prefix_theirs() -> None:
+    assert offered_name(OWN, "weather") == "weather"
+    assert offered_name("maps", "route") == "maps__route"
+
+
+def test_forced_choice_is_for_the_first_round_only() -> None:
+    body = b'{"model":"m","tool_choice":{"type":"any"}}'
+    forced = msgspec.structs.replace(ASK, tool_choice=ToolChoice("any", parallel=False), body=body)
+    free = relaxed(forced)
+    assert (free.tool_choice, free.body) == (ToolChoice("auto", "", parallel=False), b'{"model":"m"}')
+    assert relaxed(msgspec.structs.replace(forced, body=b"")).body == b""
+    assert relaxed(free) is free
+    assert relaxed(ASK) is ASK
+
+
+def test_blocks_are_the_apis_own() -> None:
+    assert json.loads(call_block("mcptoolu_1", WEATHER)) == {
+        "type": "mcp_tool_use",
+        "id": "mcptoolu_1",
+        "name": "weather",
+        "server_name": OWN,
+        "input": {},
+    }
+    assert json.loads(result_block("mcptoolu_1", "sun \ud800", is_error=True)) == {
+        "type": "mcp_tool_result",
+        "tool_use_id": "mcptoolu_1",
+        "is_error": True,
+        "content": [{"type": "text", "text": "sun \ufffd"}],
+    }
+
+
+def test_results_are_read_in_each_shape() -> None:
+    texts = result_of(ServerToolResult("mcp_tool_result", "a", b'{"content":"one","is_error":true}'))
+    assert (texts.blocks, texts.is_error) == ((Text("one"),), True)
+    raw = b'{"content":[{"type":"text","text":"one"},{"type":"image"},{"type":"text","text":""}]}'
+    assert result_of(ServerToolResult("mcp_tool_result", "a", raw)).blocks == (Text("one"),)
+
+
+def test_server_is_told_by_the_block() -> None:
+    assert server_of(ServerToolUse("a", "t", b"{}", "mcp_tool_use", b'{"server_name":"maps"}')) == "maps"
+    assert server_of(ServerToolUse("a", "t", b"{}", "mcp_tool_use")) == ""

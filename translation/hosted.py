@@ -1,0 +1,100 @@
+"""Tools that the bridge runs itself: offered to any model as ordinary ones, shown to the client as MCP blocks."""
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from translation.unicode import json_string, well_formed
+from translation.values import (
+    Note,
+    Request,
+    ServerToolResult,
+    ServerToolUse,
+    Text,
+    Tool,
+    ToolChoice,
+    ToolResult,
+)
+
+OWN = "toolbridge"  # the server that a single HTTP endpoint is shown under
+MCP_TOOL_RESULT = "mcp_tool_result"
+
+
+class Offer(Struct, frozen=True):
+    """A tool as the model, and as the client gets to know it."""
+
+    name: str  # the model's name for it
+    server: str
+    tool: str  # its name at that server
+    description: str = ""
+    schema: bytes = b""
+
+
+def offered_name(server: str, tool: str) -> str:
+    return tool if server == OWN else f"{server}__{tool}"
+
+
+# ---------------------------------------------------------------- offering
+
+
+def offer(request: Request, offers: Sequence[Offer]) -> tuple[Request, dict[str, Offer], tuple[Note, ...]]:
+    """The request with these tools behind the client's own, which win where a name is taken."""
+    taken = {tool.name for tool in request.tools}
+    kept = {one.name: one for one in offers if one.name not in taken}
+    hidden = sorted({one.name for one in offers} - set(kept))
+    notes = tuple(Note("degradation", "hosted-tool-hidden", f"the client has a tool {name} itself") for name in hidden)
+    if not kept:
+        return request, kept, notes
+    added = tuple(
+        Tool(one.name, well_formed(one.description), one.schema or b'{"type":"object","properties":{}}')
+        for one in kept.values()
+    )
+    return replace(request, tools=request.tools + added, raw_tools=b""), kept, notes
+
+
+def relaxed(request: Request) -> Request:
+    """A forced choice is for the first call only: forced again and again, a model would never come to its answer."""
+    choice = request.tool_choice
+    if choice is None or choice.kind not in ("any", "tool"):
+        return request
+    fields = msgspec.json.decode(request.body, type=dict[str, Raw]) if request.body else {}
+    fields.pop("tool_choice", None)
+    body = msgspec.json.encode(fields) if fields else b""
+    return replace(request, tool_choice=ToolChoice("auto", "", choice.parallel), body=body)
+
+
+# ---------------------------------------------------------------- the client's blocks
+
+
+def call_block(id_: str, one: Offer) -> bytes:
+    names = (json_string(id_), json_string(one.tool), json_string(one.server))
+    return b'{"type":"mcp_tool_use","id":%b,"name":%b,"server_name":%b,"input":{}}' % names
+
+
+def result_block(tool_use_id: str, text: str, *, is_error: bool) -> bytes:
+    content = [{"type": "text", "text": well_formed(text)}]
+    block = {"type": MCP_TOOL_RESULT, "tool_use_id": tool_use_id, "is_error": is_error, "content": content}
+    return msgspec.json.encode(block)
+
+
+class _Result(Struct):
+    content: str | list[dict[str, object]] = ""
+    is_error: bool = False
+
+
+def result_of(block: ServerToolResult) -> ToolResult:
+    """An `mcp_tool_result` as the ordinary result that it is."""
+    wire = msgspec.json.decode(block.raw, type=_Result)
+    parts = [wire.content] if isinstance(wire.content, str) else [part.get("text") for part in wire.content]
+    texts = tuple(Text(part) for part in parts if isinstance(part, str) and part)
+    return ToolResult(block.tool_use_id, texts, wire.is_error)
+
+
+class _Call(Struct):
+    server_name: str = ""
+
+
+def server_of(block: ServerToolUse) -> str:
+    return msgspec.json.decode(block.raw, type=_Call).server_name if block.raw else ""

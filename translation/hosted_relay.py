@@ -1,0 +1,81 @@
+"""Stands in for the relay writer when the bridge runs tools in an answer of Anthropic's: one message out of several.
+
+What the upstream writes is said again with the message's own numbers; its thinking and signatures stay as they are.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from translation.events import (
+    BlockDelta,
+    BlockStart,
+    BlockStop,
+    Event,
+    Finished,
+    Frame,
+    MessageDelta,
+    MessageStart,
+    MessageStop,
+    Reason,
+    WireEvent,
+)
+from translation.hosted import Offer, call_block
+from translation.values import Usage
+
+STOP_REASONS: dict[Reason, str] = {
+    "stop": "end_turn",
+    "length": "max_tokens",
+    "tool_use": "tool_use",
+    "refusal": "refusal",
+    "stop_sequence": "stop_sequence",
+    "context_window": "model_context_window_exceeded",
+    "pause": "pause_turn",
+}
+
+
+class _Block(Struct):
+    type: str = ""
+    id: str = ""
+    name: str = ""
+
+
+class HostedRelay:
+    """For answers that come as a stream."""
+
+    def __init__(self, hosted: Mapping[str, Offer]) -> None:
+        self._hosted = hosted
+        self._blocks = 0
+
+    def start(self, message_id: str, model: str, usage: Usage) -> MessageStart:
+        return MessageStart(message_id, model, usage)
+
+    def feed(self, events: Iterable[Event]) -> list[WireEvent]:
+        out: list[WireEvent] = []
+        for event in events:
+            said = event.event if isinstance(event, Frame) else None
+            if isinstance(said, BlockStart):
+                out.append(BlockStart(self._blocks, self._shown(said.block)))
+                self._blocks += 1
+            elif isinstance(said, BlockDelta | BlockStop):
+                out.append(replace(said, index=self._blocks - 1))
+        return out
+
+    def add(self, block: bytes) -> list[WireEvent]:
+        self._blocks += 1
+        return [BlockStart(self._blocks - 1, block), BlockStop(self._blocks - 1)]
+
+    def next_round(self) -> list[WireEvent]:
+        """Every block of a finished answer is closed."""
+        return []
+
+    def finish(self, finished: Finished, usage: Usage) -> list[WireEvent]:
+        delta = MessageDelta(STOP_REASONS[finished.reason], usage, finished.sequence, finished.explanation)
+        return [delta, MessageStop()]
+
+    def _shown(self, block: bytes) -> bytes:
+        call = msgspec.json.decode(block, type=_Block)
+        offer = self._hosted.get(call.name) if call.type == "tool_use" else None
+        return block if offer is None else call_block(call.id, offer)
