@@ -147,6 +147,7 @@ class WebProcess:
             self.store, State(self.store, rows), upstreams, router, self.limits, self.meter, rows, settings
         )
         await self._load_prices()
+        await self.bridge.hosted.shelf.load()
 
     async def _load_prices(self) -> None:
         try:

@@ -17,7 +17,7 @@ from conversations.hosted.values import Endpoint, Hosted, ToolFailed
 from conversations.store import Store
 from conversations.store.hosted import Registered, SecretRow, ToolRow, registered
 from conversations.store.reads import KeyRow
-from translation.errors import Forbidden, InvalidRequest
+from translation.errors import Forbidden, InvalidRequest, StoreUnavailable
 from translation.hosted import OWN, Offer
 from translation.mcp_servers import Listed, Server, servers
 from translation.values import Note, Request
@@ -41,6 +41,13 @@ class Shelf:
     def empty(self) -> bool:
         """Nothing is registered, as far as is known: what is not known yet has to be looked up."""
         return self._registered is not None and not self._registered.tools
+
+    async def load(self) -> None:
+        """At the start, so that no request has to; a store that is away is asked again by the first that needs it."""
+        try:
+            await self._all()
+        except StoreUnavailable:
+            log.warning("hosted tools could not be read yet")
 
     def forget(self) -> None:
         """Something registered has changed."""
