@@ -28,12 +28,13 @@ class ChatModel(NamedTuple):
     parts: bool = False  # Mistral's thinking inside the content
     id_length: int = 0
     id_limit: int = 64
+    demands: bool = False  # refuses a turn with calls that has no reasoning while it thinks
 
     def refused(self, body: bytes, *, long_ids: bool) -> list[str]:
         if self.replay == "never" and not self.field:
             limit = 1000 if long_ids else self.id_limit
             return chat.validate(body, id_limit=limit, id_length=self.id_length)
-        found = reasoning.validate(body, field=self.field, required=False)
+        found = reasoning.validate(body, field=self.field, required=self.demands)
         return [each for each in found if not (long_ids and "string too long" in each)]
 
     def opening(self, body: Json) -> str:

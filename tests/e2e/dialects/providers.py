@@ -31,8 +31,12 @@ ALL = (
     Provider("minimax-m3", "minimax-m3", "MINIMAX_BASE_URL", MiniMaxModel("<mm:think>", "</mm:think>", M3)),
     Provider("xai", "grok-4", "XAI_BASE_URL", ChatModel("reasoning_content")),
     Provider("xai-responses", "grok-4.3", "XAI_BASE_URL", ResponsesModel()),
-    Provider("deepseek", "deepseek-reasoner", "DEEPSEEK_BASE_URL", ChatModel("reasoning_content", "tool_turns")),
-    Provider("moonshot", "kimi-k2-thinking", "MOONSHOT_BASE_URL", ChatModel("reasoning_content", "tool_turns")),
+    Provider(
+        "deepseek", "deepseek-reasoner", "DEEPSEEK_BASE_URL", ChatModel("reasoning_content", "tool_turns", demands=True)
+    ),
+    Provider(
+        "moonshot", "kimi-k2-thinking", "MOONSHOT_BASE_URL", ChatModel("reasoning_content", "tool_turns", demands=True)
+    ),
     Provider("zai", "glm-4.6", "ZAI_BASE_URL", ChatModel("reasoning_content", "tool_turns")),
     Provider("mistral", "magistral-medium", "MISTRAL_BASE_URL", ChatModel(parts=True, id_length=9)),
     Provider("ollama", "qwen3", "OLLAMA_BASE_URL", ChatModel("reasoning", "tool_turns")),
