@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from conversations.models import Blob, Change, Claim, Conversation, Message, Turn
+from conversations.models import Blob, Change, Claim, Conversation, Message, Replay, Turn
 
 SLICE = 200
 # No later request may be stored as a continuation of one that is gone: this deep, a request is stored whole.
@@ -28,6 +28,7 @@ def purge(conversation: Conversation) -> None:
         Change.objects.create(kind="forgotten", ref=str(pk), created_at=timezone.now())
         Blob.objects.filter(conversation=pk).delete()
         Claim.objects.filter(conversation=pk).delete()
+        Replay.objects.filter(conversation=pk).delete()
         Turn.objects.filter(conversation=pk).update(
             sent_parent=None, sent_prefix=0, sent_tail=b"", sent_depth=DEEPEST, answer=b"", params=b"{}",
             system_digest=b"", tools_digest=b"",

@@ -382,5 +382,7 @@ def params(request: Request) -> bytes:
         "betas": request.betas or None,
         "version": request.version,
         "unknown": request.unknown or None,
+        "open_ended": request.open_ended or None,
+        "extras": msgspec.Raw(request.extras) if request.extras else None,
     }
     return msgspec.json.encode({name: value for name, value in shown.items() if value is not None})

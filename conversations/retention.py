@@ -24,6 +24,7 @@ from conversations.models import (
     Conversation,
     Message,
     Process,
+    Replay,
     Round,
     ToolExecution,
     ToolMapping,
@@ -40,7 +41,7 @@ DEAD_AFTER = expiry.DEAD_AFTER
 REQUEST_CLAIMS = dt.timedelta(minutes=10)
 CHANGES = dt.timedelta(hours=1)
 DEAD_PROCESSES = dt.timedelta(days=1)
-OWNED: tuple[type[models.Model], ...] = (Claim, ToolMapping, ToolExecution, Round, Message, Blob, Turn)
+OWNED: tuple[type[models.Model], ...] = (Claim, Replay, ToolMapping, ToolExecution, Round, Message, Blob, Turn)
 
 
 class Deleted(Struct, frozen=True):

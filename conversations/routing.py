@@ -105,6 +105,10 @@ class Router:
                 return self._route(upstream.name, model)
         return self._mapped(model, lowered)
 
+    def exactly(self, upstream: str, model: str) -> Route:
+        """This model of this upstream, whatever the rules say about its name."""
+        return self._route(upstream, model)
+
     def learn(self, target: Target, remedy: Remedy) -> None:
         """What an upstream's refusal taught about one of its models counts from the next request on."""
         known = self._lessons.get((target.upstream, target.model), ())

@@ -10,6 +10,7 @@ from conversations.admin import hops, stored, toolchain
 from conversations.admin.bundle import bundle
 from conversations.admin.content import pretty, reads_content
 from conversations.admin.diffs import Diff, diff
+from conversations.admin.replay_page import may_replay
 from conversations.admin.toolchain_page import log_opening
 from conversations.models import Turn
 from conversations.store.reads import unpacked
@@ -36,6 +37,7 @@ def hops_page(admin: Any, request: HttpRequest, object_id: str) -> HttpResponse:
         "is_fullwidth": "1",
         "turn": turn,
         "readable": readable,
+        "may_replay": may_replay(request),
         "hops": shown,
         "notes": toolchain.notes(bytes(turn.notes)),
         "attempts": hops.attempts(turn),

@@ -15,6 +15,7 @@ def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
                 _item(request, "Conversations", "forum", "conversation"),
                 _item(request, "Turns", "swap_vert", "turn"),
                 _item(request, "Tool calls", "build", "toolmapping"),
+                _item(request, "Replays", "replay", "replay"),
                 _item(request, "Usage", "payments", "usageentry"),
             ],
         },

@@ -1,26 +1,13 @@
 """The store's reads on Django's own connection: a page needs no second one."""
 
-from collections.abc import Sequence
-from typing import Any
-
-from django.db import connection
-
 from conversations.models import Conversation, Turn
 from conversations.store import reads
-from conversations.store.database import Database
+from conversations.store.page import PageDatabase
 
 Buffer = bytes | memoryview  # SQLite gives the one, PostgreSQL the other
 
 # The large columns of a turn.
 CONTENT = ("params", "headers", "attempts", "notes", "sent_tail", "sent_meta", "answer", "answer_meta")
-
-
-class PageDatabase(Database):
-    def query(self, sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        with connection.cursor() as cursor:
-            cursor.execute(sql, params)
-            rows: list[tuple[Any, ...]] = cursor.fetchall()
-        return rows
 
 
 def sent(turn: Turn) -> bytes:

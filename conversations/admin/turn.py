@@ -12,6 +12,7 @@ from conversations.admin import cells, finding
 from conversations.admin.filters import CostFilter, KeyFilter, NotesFilter, recent_values, since
 from conversations.admin.hops_page import hops_page
 from conversations.admin.record import RecordAdmin, Rows
+from conversations.admin.replay_page import may_replay, replay_page
 from conversations.admin.status import TURN_COLOURS
 from conversations.admin.stored import CONTENT
 from conversations.models import ToolMapping, Turn, UsageEntry
@@ -32,7 +33,7 @@ class TurnAdmin(RecordAdmin):
     living = {"conversation__ended_at": None}
     deferred = CONTENT
     row_page = "hops_page"
-    actions_detail = ("hops_page",)
+    actions_detail = ("hops_page", "replay_page")
     fieldsets = (
         ("Turn", {"fields": ("request_id", "message_id", "status", "conversation_link", "key", "started_at",
                              "stream")}),
@@ -51,6 +52,13 @@ class TurnAdmin(RecordAdmin):
     @action(description="Every hop", icon="route", url_path="hops", permissions=["view"])
     def hops_page(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return hops_page(self, request, object_id)
+
+    @action(description="Replay", icon="replay", url_path="replay", permissions=["replay"])
+    def replay_page(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        return replay_page(self, request, object_id)
+
+    def has_replay_permission(self, request: HttpRequest, object_id: object = None) -> bool:
+        return may_replay(request)
 
     @display(description="request")
     def request_cell(self, row: Turn) -> SafeString:

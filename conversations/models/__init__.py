@@ -5,6 +5,7 @@ from conversations.models.history import Blob, Conversation, Message, ToolMappin
 from conversations.models.hosted import ExecutionStatus, HostedTool, Round, ToolExecution, ToolSecret
 from conversations.models.ledger import ToolEntry, UsageEntry
 from conversations.models.processes import Change, Claim, Process, Tally
+from conversations.models.replays import Replay
 from conversations.models.routing import Learned, Rest, Route, Upstream
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Message",
     "Price",
     "Process",
+    "Replay",
     "Rest",
     "Round",
     "Route",

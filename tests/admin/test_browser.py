@@ -129,6 +129,25 @@ def test_an_operator_follows_a_tool_chain(chromium: Browser, bridge: Bridge) -> 
         assert came.complaints == []
 
 
+def test_a_turn_is_replayed_against_the_demo_upstream(chromium: Browser, bridge: Bridge) -> None:
+    with browsing.visitor(chromium, bridge) as came:
+        page = came.page
+        paths(came, "healthy")
+        page.click(".tb-turn-head .tb-end")
+        for target in ("", "demo/another"):
+            page.click(".tb-tools a:has-text('Replay')")
+            page.fill("input[name=target]", target)
+            page.click("text=Show what it costs")
+            assert "at most" in (page.text_content(".tb-facts") or "")
+            page.click("button:has-text('Replay through')")
+            page.wait_for_selector(".tb-badge:text-is('complete')")
+            assert "The texts are the same." in page.content()
+            assert page.locator(".tb-pair .tb-badge:text-is('same')").count() == 2
+            assert came.overflow <= 0
+            page.click(".tb-tools a:text-is('Turn')")
+        assert came.complaints == []
+
+
 def test_a_key_is_issued_and_shown_once(chromium: Browser, bridge: Bridge) -> None:
     with browsing.visitor(chromium, bridge) as came:
         page = came.page
