@@ -53,14 +53,16 @@ def test_a_fault_before_anything_is_shown_has_a_real_status(
 ) -> None:
     wire = WIRES[name]
     answer, status, kind, headers = faults(wire)[fault]
-    models.queue(wire.path if stream else wire.whole_path, answer)
+    # An answer of Gemini's that holds nothing is asked for once more.
+    times = 2 if (name, fault) == ("gemini", "an empty object") else 1
+    models.queue(wire.path if stream else wire.whole_path, *[answer] * times)
     response = client.ask("Hi", model=BY_NAME[name].route, stream=stream)
     found = response.json()
     assert (response.status_code, found["type"], found["error"]["type"]) == (status, "error", kind), found
     assert {header: response.headers.get(header) for header in headers} == headers
     assert "secret" not in response.text
     assert found["error"]["message"]
-    assert len(models.requests) == 1
+    assert len(models.requests) == times
 
 
 def cuts(wire: Wire) -> dict[str, tuple[tuple[Any, ...], str]]:
