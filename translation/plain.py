@@ -5,6 +5,7 @@ import msgspec
 from translation.values import (
     Block,
     Document,
+    Image,
     Other,
     SearchResult,
     ServerToolResult,
@@ -23,7 +24,9 @@ def document(block: Document) -> str:
     head = [f"[document: {block.title or 'untitled'}]"]
     if block.context:
         head.append(block.context)
-    return "\n".join([*head, inner])
+    images = sum(isinstance(part, Image) for part in block.blocks)
+    lost = [f"[{images} of its images left out: a document is told as text here]"] if images else []
+    return "\n".join([*head, inner, *lost])
 
 
 def search_result(block: SearchResult) -> str:

@@ -18,6 +18,11 @@ def test_a_text_document_has_its_title_context_and_text() -> None:
     assert document(Document("content", "", blocks=(Text("a"), Text("b")))) == "[document: untitled]\na\nb"
 
 
+def test_a_document_says_which_images_it_lost() -> None:
+    told = document(Document("content", "", blocks=(Text("a"), Image("base64", "iVBO", "image/png"))))
+    assert told == "[document: untitled]\na\n[1 of its images left out: a document is told as text here]"
+
+
 def test_a_search_result_names_its_source() -> None:
     assert search_result(SearchResult("T", "https://x", (Text("a"),))) == "[search result: T (https://x)]\na"
 
