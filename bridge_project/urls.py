@@ -4,6 +4,7 @@ from django.contrib import admin
 from django.urls import path
 
 from bridge_project import health
+from conversations.admin.connect_page import connect_page
 from conversations.api import metrics, others
 from conversations.api.urls import api
 
@@ -16,6 +17,7 @@ urlpatterns = [
     path("livez", health.livez),
     path("readyz", health.readyz),
     path("metrics", metrics.view),
+    path("admin/connect/", admin.site.admin_view(connect_page), name="connect"),
     path("admin/", admin.site.urls),
     path("", api.urls),
 ]

@@ -8,7 +8,12 @@ from django.urls import reverse
 
 def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
     return [
-        {"items": [{"title": "Overview", "icon": "monitoring", "link": reverse("admin:index")}]},
+        {
+            "items": [
+                {"title": "Overview", "icon": "monitoring", "link": reverse("admin:index")},
+                {"title": "Connect", "icon": "cable", "link": reverse("connect")},
+            ]
+        },
         {
             "title": "Traffic",
             "items": [

@@ -57,7 +57,7 @@ PAYLOADS = tuple(
         "{{constructor.constructor('window.pwned=1')()}}",
     )
 )
-LISTS = ("conversation", "turn", "toolmapping", "usageentry", "apikey", "process")
+LISTS = ("conversation", "turn", "toolmapping", "replay", "usageentry", "apikey", "process")
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +170,7 @@ def test_no_page_runs_breaks_or_overflows(
     chromium: Browser, bridge: Bridge, size: str, scheme: Literal["light", "dark"]
 ) -> None:
     with browsing.visitor(chromium, bridge, size, scheme) as came:
-        pages = paths(came, "hostile") + [f"/admin/conversations/{name}/" for name in LISTS]
+        pages = paths(came, "hostile") + [f"/admin/conversations/{name}/" for name in LISTS] + ["/admin/connect/"]
         for path in pages:
             came.go(path)
             assert came.overflow <= 0, path
