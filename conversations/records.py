@@ -173,7 +173,6 @@ def _sent_instead(turn: Turn) -> SentRow | None:
     sent = kept(turn.ask.request, turn.hop[0])
     if turn.ask.key.storage != "full" or sent.body == turn.recorded.body:
         return None
-    turn.bridge.state.note_sent(turn.conversation, Sent(turn.id, 0, sent.body))
     return SentRow(compress(sent.body), _meta(sent))
 
 

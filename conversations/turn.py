@@ -82,6 +82,7 @@ class Turn:
         self.entries: list[UsageRow] = []  # of the attempts that failed
         self.attempt = self._new_attempt()
         self.head = Node(b"", 0, 0)  # the last message of the request
+        self.depth = 0  # of the chain of requests that are stored by what they add
         self.calls: dict[int, LinkRow] = {}
         self._opened: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._attempt_started: float | None = None
@@ -133,16 +134,9 @@ class Turn:
         self._opened = self.bridge.store.write(opening.write)
         if opening.more:
             self._opened = asyncio.gather(self._opened, *map(self.bridge.store.write, opening.more))
-        self._opened.add_done_callback(partial(self._was_opened, self.conversation, opening.depth))
+        self.depth = opening.depth
+        self._opened.add_done_callback(partial(_was_opened, self.conversation))
         self.bridge.enter(self)
-
-    def _was_opened(self, conversation: Conversation, depth: int, opened: asyncio.Future[Any]) -> None:
-        # Whoever waits for it hears of a failure; nobody may, if the upstream failed first.
-        if opened.cancelled() or opened.exception() is not None:
-            return
-        conversation.stored = True
-        if self.ask.key.storage == "full":
-            self.bridge.state.note_sent(conversation, Sent(self.id, depth, self.recorded.body))
 
     async def _durable(self) -> None:
         """Until the opening write is stored, whatever this process believed about the conversation."""
@@ -401,12 +395,21 @@ class Turn:
         row = records.closing(self, status, error, message, returned)
         try:
             await self.bridge.store.write(row)
+            # Only now is it certain which request was sent: later ones may be stored as what they add to it.
+            self._keep_sent()
         finally:
             if self.admission is not None:
                 await self.admission.settle(*records.used(row))
         if telemetry.on():
             telemetry.closed(self, row)
         self.bridge.meter.turn(row, self.timings.state, self.notes)
+
+    def _keep_sent(self) -> None:
+        if self.ask.key.storage != "full" or not self._opened.done() or self._opened.exception() is not None:
+            return
+        sent = records.kept(self.ask.request, self.hop[0])
+        depth = self.depth if sent.body == self.recorded.body else 0
+        self.bridge.state.note_sent(self.conversation, Sent(self.id, depth, sent.body))
 
     def _finish_in_background(self, status: str, error: BridgeError | None) -> None:
         if self._closed:
@@ -426,3 +429,9 @@ class Turn:
             except OwnFault as gone:
                 log.info("state.turn_gone %s: %s", self.ask.request_id, gone.message)
             return
+
+
+def _was_opened(conversation: Conversation, opened: asyncio.Future[Any]) -> None:
+    # Whoever waits for it hears of a failure; nobody may, if the upstream failed first.
+    if not opened.cancelled() and opened.exception() is None:
+        conversation.stored = True

@@ -259,8 +259,9 @@ def blob(db: Database, conversation_id: int, digest: bytes) -> bytes:
 
 
 def last_sent(db: Database, conversation_id: int) -> tuple[int, int, bytes] | None:
-    """The newest request of a conversation as it was sent: its turn, its depth in the chain of shared prefixes, its bytes."""
-    sql = """SELECT id, sent_depth FROM conversations_turn WHERE conversation_id = %s ORDER BY id DESC LIMIT 1"""
+    """The newest request of a conversation that will not change any more: its turn, its depth in the chain, its bytes."""
+    sql = """SELECT id, sent_depth FROM conversations_turn WHERE conversation_id = %s AND status <> 'running'
+        ORDER BY id DESC LIMIT 1"""
     for turn, depth in db.query(sql, (conversation_id,)):
         return turn, depth, sent(db, turn)
     return None
