@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db.models import Max, Q, QuerySet
 
-from conversations.models import ApiKey, Conversation, Message, ToolMapping, Turn, UsageEntry
+from conversations.models import ApiKey, Conversation, ToolMapping, Turn, UsageEntry
 
 MOST = 500
 LEDGER = 100_000  # entries that are looked through for a conversation that is gone
@@ -64,8 +64,8 @@ def _sessions(term: str) -> list[int]:
 
 def _turns(term: str) -> list[int]:
     if term.startswith("msg_"):
-        found = Message.objects.filter(api_key__in=_keys(), message_id=term).exclude(message_id="")
-        return list(found.values_list("turn", flat=True)[:MOST])
+        found = Turn.objects.filter(api_key__in=_keys(), message_id=term)
+        return list(found.values_list("pk", flat=True)[:MOST])
     return list(Turn.objects.filter(request_id=term).values_list("pk", flat=True))
 
 

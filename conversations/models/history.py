@@ -88,7 +88,6 @@ class Message(models.Model):
         constraints = [models.UniqueConstraint(fields=["conversation", "chain_hash"], name="message_node")]
         indexes = [
             models.Index(fields=["api_key", "chain_hash"], name="message_chain", condition=models.Q(answers__gt=0)),
-            models.Index(fields=["api_key", "message_id"], name="message_answer", condition=~models.Q(message_id="")),
         ]
 
     def __str__(self) -> str:
@@ -158,6 +157,7 @@ class Turn(models.Model):
     class Meta:
         indexes = [
             models.Index(fields=["conversation", "id"], name="turn_conversation"),
+            models.Index(fields=["api_key", "message_id"], name="turn_message"),
             models.Index(fields=["process"], name="turn_running", condition=models.Q(status="running")),
             models.Index(fields=["status", "-started_at"], name="turn_status"),
         ]

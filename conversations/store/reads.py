@@ -212,13 +212,9 @@ def turn_links(db: Database, turn: int) -> list[Link]:
 
 
 def answer_by_message(db: Database, key: int, message_id: str) -> Answer | None:
-    """The turn that answered with this msg_… id."""
-    # The condition as the index has it: SQLite does not see that `<>` says the same, and would read the whole table.
-    sql = """SELECT turn_id FROM conversations_message
-        WHERE api_key_id = %s AND message_id = %s AND NOT (message_id = '')"""
-    for (turn,) in db.query(sql, (key, message_id)):
-        return answer_of_turn(db, turn)
-    return None
+    """The complete turn that answered with this msg_… id."""
+    where = "WHERE t.api_key_id = %s AND t.message_id = %s AND t.status = 'complete' ORDER BY t.id DESC LIMIT 1"
+    return _answer(db.query(ANSWER + where, (key, message_id)))
 
 
 def answer_of_turn(db: Database, turn: int) -> Answer | None:
