@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from conversations.models import Blob, Change, Claim, Conversation, Message, Replay, Turn
+from conversations.models import Blob, Change, Claim, Conversation, Message, Replay, Round, ToolExecution, Turn
 
 SLICE = 200
 # No later request may be stored as a continuation of one that is gone: this deep, a request is stored whole.
@@ -33,6 +33,8 @@ def purge(conversation: Conversation) -> None:
             sent_parent=None, sent_prefix=0, sent_tail=b"", sent_depth=DEEPEST, answer=b"", params=b"{}",
             system_digest=b"", tools_digest=b"",
         )  # fmt: skip
+        ToolExecution.objects.filter(conversation=pk).update(arguments=b"", result=b"", state=b"")
+        Round.objects.filter(conversation=pk).delete()
         Conversation.objects.filter(pk=pk).update(content_purged_at=Now())
 
 

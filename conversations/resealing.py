@@ -3,7 +3,7 @@
 from django.db import models
 
 from conversations import secrets
-from conversations.models import ToolMapping, Upstream
+from conversations.models import ToolMapping, ToolSecret, Upstream
 
 SLICE = 500
 
@@ -12,6 +12,7 @@ def reseal() -> tuple[int, int]:
     """How many values were, and how many could not be read."""
     counts = (
         _reseal(Upstream, "secret", b""),
+        _reseal(ToolSecret, "value", b""),
         _reseal(ToolMapping, "arguments", secrets.SEALED),
         _reseal(ToolMapping, "state", secrets.SEALED),
     )

@@ -46,10 +46,6 @@ class Guards:
             else:
                 await self._worked(server, endpoint)
 
-    def reset(self, row: int | None = None) -> None:
-        """Its configuration changed: it may be another server now."""
-        self._servers.clear()
-
     def _server(self, endpoint: Endpoint) -> _Server:
         identity = (endpoint.owner, endpoint.url)
         if identity not in self._servers:

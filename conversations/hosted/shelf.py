@@ -53,7 +53,6 @@ class Shelf:
         """Something registered has changed."""
         self._registered = None
         self._listings.clear()
-        self._runner.guards.reset()
 
     async def offered(self, key: KeyRow, request: Request, names: tuple[str, ...], *, connector: bool) -> Offered:
         """The tools for this request; `connector` if the bridge has to serve its `mcp_servers`, too."""

@@ -70,8 +70,8 @@ class Records:
     def everything(self, api_key: str, *, opened: bool = True) -> bytes:
         """What is kept for a key's conversations, as it lies in the tables; `opened` adds what is compressed."""
         parts: list[bytes] = []
-        for name in ("Message", "Turn", "ToolMapping", "Blob"):
-            owner = "conversation__api_key__digest" if name == "Blob" else "api_key__digest"
+        for name in ("Message", "Turn", "ToolMapping", "Blob", "ToolExecution", "Round"):
+            owner = "conversation__api_key__digest" if name in ("Blob", "Round") else "api_key__digest"
             for row in self.rows(name).filter(**{owner: _digest(api_key)}).values_list():
                 parts += [_plain(value, opened=opened) for value in row]
         return b"\n".join(parts)

@@ -1,0 +1,78 @@
+"""MCP servers over Streamable HTTP in a process of their own: one from the package index, one that misbehaves."""
+
+import asyncio
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import uvicorn
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp_server_time.server import create_server
+
+from tests.servers.ports import free_port, wait_until
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+
+def odd() -> MCPServer[object]:
+    """Slow, failing, flooding, and telling how far it is."""
+    server: MCPServer[object] = MCPServer("odd")
+
+    @server.tool()
+    async def add(a: int, b: int) -> str:
+        """Adds two numbers."""
+        return str(a + b)
+
+    @server.tool()
+    async def slow(seconds: float) -> str:
+        await asyncio.sleep(seconds)
+        return "at last"
+
+    @server.tool()
+    async def fail() -> str:
+        raise ToolError("the disk is on fire")
+
+    @server.tool()
+    async def flood(size: int) -> str:
+        return "x" * size
+
+    @server.tool()
+    async def steps(count: int, context: Context) -> str:
+        for number in range(count):
+            await context.report_progress(number + 1, count, "working")
+            await asyncio.sleep(0.05)
+        return "done"
+
+    return server
+
+
+SERVERS = {"time": lambda: create_server("Europe/Berlin"), "odd": odd}
+
+
+@contextmanager
+def running(name: str) -> Iterator[str]:
+    """The URL of its endpoint."""
+    port = free_port()
+    command = [sys.executable, "-m", "tests.hosted.mcp_peer", name, str(port)]
+    process = subprocess.Popen(command, cwd=PROJECT, stderr=subprocess.DEVNULL)
+    try:
+        wait_until(lambda: _answers(port), f"the MCP server {name} answers")
+        yield f"http://127.0.0.1:{port}/mcp"
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+if __name__ == "__main__":
+    app = SERVERS[sys.argv[1]]().streamable_http_app()
+    uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[2]), log_level="error")

@@ -1,0 +1,177 @@
+"""HTTP endpoints as tools: how they are called, and everything that they can do wrong."""
+
+import json
+from typing import Any
+
+import pytest
+
+from conversations.keys import digest
+from tests.hosted.conftest import Tools
+from tests.servers import chat
+from tests.servers.script import Abort, Answer, Raw, Silence, json_answer
+
+JSON = {"content-type": "application/json"}
+
+
+def outcome(tools: Tools, answer: Answer | Raw, arguments: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The result that the client and the model get when the tool answers like this."""
+    tools.server.queue("/weather", answer)
+    given = {"city": "Rome"} if arguments is None else arguments
+    tools.served.chat(chat.calls(("a", "weather", given)), chat.text("I see."))
+    message = tools.client.ask("Weather?").json()
+    use, found, said = message["content"]
+    assert (found["type"], found["tool_use_id"], said["text"]) == ("mcp_tool_result", use["id"], "I see.")
+    told = tools.served.sent()["messages"][-1]
+    assert told["tool_call_id"] == "a"
+    assert found["content"][0]["text"] in told["content"] or found["is_error"]
+    return found  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (json_answer({"message": "no such city"}, 404), 'HTTP 404: {"message": "no such city"}'),
+        (json_answer({"message": "broken"}, 500), "HTTP 500"),
+        (Answer((b"{not json",), headers=JSON), "not"),
+        (Answer((b"x" * 3_000_000,), headers={"content-type": "text/plain"}), "larger than 1048576 bytes"),
+        (Answer((b"\x89PNG",), headers={"content-type": "image/png"}), "image/png, which is not text"),
+        (Answer((b"\x1f\x8b",), headers={**JSON, "content-encoding": "gzip"}), "encoding that was not asked for"),
+        (Answer((), 302, {"location": "http://169.254.169.254/latest/"}), "redirects are not followed"),
+        (Answer((), 307, {"location": "/other"}), "redirects are not followed"),
+        (Answer((Silence(),)), "did not answer within 2 s"),
+        (Answer((b"{", Silence()), headers=JSON), "did not answer within 2 s"),
+        (Answer((b"{", Abort()), headers=JSON), "did not answer as HTTP asks"),
+        (Raw((b"this is not HTTP\r\n\r\n",)), "did not answer as HTTP asks"),
+        (Raw((b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nshort",)), "did not answer as HTTP asks"),
+        (Raw((b"",)), "did not answer as HTTP asks"),
+    ],
+)
+def test_failure_is_a_result_that_says_what_happened(tools: Tools, answer: Answer | Raw, words: str) -> None:
+    tools.register()
+    found = outcome(tools, answer)
+    assert found["is_error"] is True
+    assert words in found["content"][0]["text"]
+    (run,) = tools.served.records.executions(tools.client.api_key)
+    assert (run.status, run.is_error) == ("failed", True)
+
+
+def test_tool_that_nobody_serves_is_an_error_result(tools: Tools) -> None:
+    tools.register(url="http://127.0.0.1:9/nobody")
+    found = outcome(tools, json_answer(1))
+    assert "no connection to 127.0.0.1" in found["content"][0]["text"]
+    (run,) = tools.served.records.executions(tools.client.api_key)
+    assert (run.error, run.attempts) == ("unreachable", 2)
+
+
+def test_empty_answer_is_told_as_such(tools: Tools) -> None:
+    tools.register()
+    assert outcome(tools, Answer((), 204))["content"][0]["text"] == "(no output)"
+
+
+def test_arguments_go_where_the_tool_wants_them(tools: Tools) -> None:
+    tools.register(url=tools.server.url + "/cities/{city}/days", method="GET")
+    tools.server.queue("/cities/S%C3%A3o%20Paulo%2F..%2Fx/days", json_answer("hot"))
+    arguments = {"city": "São Paulo/../x", "days": 3, "exact": True}
+    tools.served.chat(chat.calls(("a", "weather", arguments)), chat.text("ok"))
+    answer = tools.client.ask("Weather?").json()
+    assert answer["content"][1]["content"][0]["text"] == '"hot"'
+    request = tools.server.requests[0]
+    assert (request.method, request.query, request.body) == ("GET", "days=3&exact=true", b"")
+
+
+def test_argument_that_the_address_needs_may_be_missing(tools: Tools) -> None:
+    tools.register(url=tools.server.url + "/cities/{city}")
+    assert "the argument city is missing" in outcome(tools, json_answer(1), {})["content"][0]["text"]
+    assert tools.server.requests == []
+
+
+def test_secrets_reach_the_tool_and_are_shown_nowhere(tools: Tools) -> None:
+    shown = tools.register(headers={"Authorization": "Bearer s3cret-s3cret", "X-Team": "blue"})
+    assert shown["headers"] == ["Authorization", "X-Team"]
+    outcome(tools, json_answer("ok"))
+    request = tools.server.requests[0]
+    assert (request.headers["authorization"], request.headers["x-team"]) == ("Bearer s3cret-s3cret", "blue")
+    listed = tools.client.get("/v1/hosted-tools")
+    assert "s3cret" not in json.dumps(listed)
+    values = [bytes(row.value) for row in tools.served.records.rows("ToolSecret")]
+    assert values
+    assert not any(b"s3cret" in value for value in values)
+    assert b"s3cret-s3cret" not in tools.served.records.everything(tools.client.api_key)
+
+
+def test_secret_stays_with_its_host(tools: Tools) -> None:
+    """An operator who points a tool elsewhere does not send its secrets there."""
+    tools.register(headers={"Authorization": "Bearer s3cret"})
+    records = tools.served.records
+    records.rows("HostedTool").filter(owner__digest=digest(tools.client.api_key)).update(
+        url=tools.server.url.replace("127.0.0.1", "127.0.0.2") + "/weather"
+    )
+    tools.register("other", "/other")  # every process reads what is registered anew
+    tools.served.chat(chat.text("hi"))
+    tools.client.ask("Weather?")
+    assert [tool["function"]["name"] for tool in tools.served.sent()["tools"]] == ["other"]
+    assert tools.server.requests == []
+
+
+def test_tools_are_listed_replaced_and_removed(tools: Tools) -> None:
+    tools.register("a", description="one")
+    tools.register("b")
+    tools.register("a", description="two", method="PUT", timeout=5)
+    listed = tools.client.get("/v1/hosted-tools")
+    assert [(tool["id"], tool["description"]) for tool in listed["data"]] == [("a", "two"), ("b", "")]
+    page = tools.client.get("/v1/hosted-tools?limit=1&after_id=a")
+    assert ([tool["id"] for tool in page["data"]], page["has_more"]) == (["b"], False)
+    assert tools.client.http.delete("/v1/hosted-tools/a").json() == {"id": "a", "type": "hosted_tool_deleted"}
+    assert tools.client.http.delete("/v1/hosted-tools/a").status_code == 404
+    assert [tool["id"] for tool in tools.client.get("/v1/hosted-tools")["data"]] == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"name": "two words"}, "name:"),
+        ({"url": "ftp://127.0.0.1/x"}, "url: the scheme"),
+        ({"url": "http://user:pw@127.0.0.1/x"}, "url: the tool's address holds a user name"),
+        ({"timeout": 0}, "timeout:"),
+        ({"headers": {"X-A": "a\nb"}}, "headers:"),
+        ({"headers": {"X A": "a"}}, "headers:"),
+        ({"surprise": 1}, "surprise"),
+        ({"url": None}, "url"),
+        ({"url": "http://127.0.0.1/" + "x" * 2000}, "url:"),
+    ],
+)
+def test_wrong_registration_is_refused(tools: Tools, wrong: dict[str, Any], words: str) -> None:
+    asked = {"name": "weather", "url": tools.server.url, **wrong}
+    answer = tools.client.http.post("/v1/hosted-tools", json=asked)
+    assert answer.status_code == 400
+    assert words in answer.json()["error"]["message"]
+
+
+def test_circuit_opens_after_failures_in_a_row_and_says_so(tools: Tools) -> None:
+    tools.register(timeout=0.1)
+    tools.server.always("/weather", Answer((Silence(),)))
+    for _ in range(5):
+        tools.served.chat(chat.calls(("a", "weather", {"city": "Rome"})), chat.text("I see."))
+        tools.client.ask("Weather?")
+    tools.served.chat(chat.calls(("a", "weather", {"city": "Rome"})), chat.text("I see."))
+    answer = tools.client.ask("Weather?").json()
+    assert "it failed 5 times in a row" in answer["content"][1]["content"][0]["text"]
+    assert len(tools.server.requests) == 5
+    row = tools.served.records.rows("HostedTool").get(owner__digest=digest(tools.client.api_key))
+    assert (row.failures, row.open_until is not None) == (5, True)
+    assert "did not answer" in row.last_error
+
+
+def test_rounds_end_with_pause_turn_and_go_on_when_asked(tools: Tools) -> None:
+    tools.register()
+    tools.server.always("/weather", json_answer("again"))
+    for number in range(20):
+        tools.served.chat(chat.calls((f"c{number}", "weather", {"city": f"Rome {number}"})))
+    answer = tools.client.ask("Weather?").json()
+    assert (answer["stop_reason"], len(answer["content"])) == ("pause_turn", 40)
+    tools.served.chat(chat.text("At last."))
+    again = tools.client.ask("Weather?", {"role": "assistant", "content": answer["content"]}).json()
+    assert (again["stop_reason"], again["content"][0]["text"]) == ("end_turn", "At last.")
+    sent = tools.served.sent()["messages"]
+    assert [message["role"] for message in sent[1:5]] == ["assistant", "tool", "assistant", "tool"]
+    assert sent[-1]["tool_call_id"] == "c19"
