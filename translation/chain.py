@@ -66,8 +66,7 @@ def chain(messages: Iterable[Message], parent: bytes = ROOT) -> tuple[bytes, ...
 def _say(block: Block, parts: list[str | bytes]) -> None:  # noqa: C901 - one flat table of block types
     match block:
         case Text():
-            if block.text:
-                parts += ("text", block.text)
+            parts += ("text", block.text) if block.text else ()
         case ToolUse():
             parts += ("tool_use", block.id, block.name)
         case ToolResult():
