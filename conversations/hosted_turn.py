@@ -18,7 +18,7 @@ from conversations import ids, records
 from conversations.attempt import Attempt
 from conversations.hosted.values import Hosted, Outcome
 from conversations.preparing import continued
-from conversations.store.hosted import ExecutionRow, FinishExecution, SaveRound, StartExecutions
+from conversations.store.hosted import ExecutionRow, FinishExecution, SaveRound, StartExecutions, packed
 from conversations.store.writes import LinkRow, MessageRow
 from conversations.turn import Turn
 from translation import adapters
@@ -241,18 +241,19 @@ class HostedTurn(Turn):
     async def _answered(self, id_: str, outcome: Outcome) -> list[WireEvent]:
         """Stored, then shown."""
         text = records.storable(outcome.text, len(outcome.text))
-        result = text.encode()
+        result, full = text.encode(), self.ask.key.storage == "full"
         row = FinishExecution(
             conversation=self.conversation.row.id,
             turn=self.id,
             tool_use_id=id_,
             status="failed" if outcome.is_error else "complete",
-            result=records.compress(result) if self.ask.key.storage == "full" else b"",
+            result=packed(result) if full else b"",
             size=len(result),
             is_error=outcome.is_error,
             error=outcome.error,
             attempts=outcome.attempts,
             duration_ms=outcome.ms,
+            forget=not full,
         )
         await self.bridge.store.write(row)
         return self.attempt.add(result_block(id_, text, is_error=outcome.is_error))

@@ -1,9 +1,9 @@
 """Long-running tools are handed to Celery. Only a hint goes through the broker: the row is the truth."""
 
 import asyncio
+import importlib
 import logging
 
-from celery import current_app
 from kombu.exceptions import OperationalError
 
 log = logging.getLogger(__name__)
@@ -17,7 +17,8 @@ async def enqueue(conversation: int, tool_use_id: str) -> None:
 
 def hand_over(conversation: int, tool_use_id: str) -> None:
     try:
-        current_app.send_task(TASK, args=[conversation, tool_use_id])
+        # A web process has no other use for Celery: it is loaded when the first long-running tool is called.
+        importlib.import_module("bridge_project.celery").app.send_task(TASK, args=[conversation, tool_use_id])
     except (OperationalError, OSError) as error:
         # Beat looks for runs that nobody has.
         log.error("hosted.queue is unavailable: %s", error)

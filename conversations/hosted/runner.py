@@ -48,7 +48,8 @@ class Runner:
         """Within its own limit and `seconds`. Cancelled from outside, it raises; nothing else does."""
         started = time.perf_counter()
         outcome = Outcome("", is_error=True, error="protocol")
-        within = min(tool.endpoint.timeout or self.limits.tool_seconds, seconds)
+        own = tool.endpoint.timeout or (seconds if tool.endpoint.long_running else self.limits.tool_seconds)
+        within = min(own, seconds)
         for attempt in range(1, TRIES + 1):
             outcome = await self._once(tool, arguments, within, progress)
             outcome = replace(outcome, attempts=attempt)

@@ -44,7 +44,13 @@ class HostedTools:
         if tool.endpoint.long_running:
             await queue.enqueue(conversation, tool_use_id)
             return await self.awaited(conversation, tool_use_id, seconds)
-        return await self._runner.run(tool, arguments, seconds, partial(self._progress, conversation, tool_use_id))
+        return await self.run_here(tool, conversation, tool_use_id, arguments, seconds)
+
+    async def run_here(
+        self, tool: Hosted, conversation: int, tool_use_id: str, arguments: bytes, seconds: float
+    ) -> Outcome:
+        progress = partial(self._progress, conversation, tool_use_id)
+        return await self._runner.run(tool, arguments, seconds, progress)
 
     async def awaited(self, conversation: int, tool_use_id: str, seconds: float) -> Outcome | None:
         """The outcome of a run that a worker has."""

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import zstandard
 from msgspec import Struct
 
 from conversations.store.database import Database
@@ -10,6 +11,8 @@ from conversations.store.reads import unpacked
 from conversations.store.writes import ConversationRow
 from translation.errors import ConversationEnded
 from translation.values import Origin
+
+SMALL = 400
 
 EXECUTION = """
 INSERT INTO conversations_toolexecution (id, conversation_id, api_key_id, turn_id, tool_id, tool_use_id, server_name, tool_name,
@@ -23,6 +26,10 @@ UPDATE conversations_toolexecution SET status = %s, result = %s, result_size = %
 MAPPED = """
 UPDATE conversations_toolmapping SET status = %s, is_error = %s, result_size = %s, answered_at = NOW(), answered_turn = %s
 WHERE conversation_id = %s AND tool_use_id = %s AND status IN ('pending', 'streaming', 'repaired')"""
+FORGOTTEN = """
+UPDATE conversations_toolexecution SET arguments = %s, result = %s WHERE conversation_id = %s AND tool_use_id = %s"""
+SEEN = """
+UPDATE conversations_toolexecution SET seen_at = NOW() WHERE conversation_id = %s AND tool_use_id = %s AND status = 'running'"""
 ROUND = """
 INSERT INTO conversations_round (conversation_id, turn_id, number, sent_prefix, sent_tail, answer, answer_meta, created_at)
 VALUES (%s, %s, %s, %s, %s, %s, %s, NOW())"""
@@ -76,7 +83,7 @@ class FinishExecution(Struct, frozen=True, kw_only=True):
     """What became of a call: to be stored before anybody sees it."""
 
     conversation: int
-    turn: int
+    turn: int = 0  # that tells it; 0 while nobody does
     tool_use_id: str
     status: str  # complete, failed, cancelled
     result: bytes = b""
@@ -85,13 +92,16 @@ class FinishExecution(Struct, frozen=True, kw_only=True):
     error: str = ""
     attempts: int = 1
     duration_ms: float = 0
+    forget: bool = False  # its key keeps no content, and a worker needed it until now
 
     def apply(self, db: Database) -> None:
         outcome = (self.status, self.result, self.size, self.is_error, self.error, self.attempts, self.duration_ms)
         db.execute(FINISHED, (*outcome, self.conversation, self.tool_use_id))
-        if self.status != "cancelled":
+        if self.turn and self.status != "cancelled":
             told = ("failed" if self.is_error else "answered", self.is_error, self.size, self.turn)
             db.execute(MAPPED, (*told, self.conversation, self.tool_use_id))
+        if self.forget:
+            db.execute(FORGOTTEN, (b"", b"", self.conversation, self.tool_use_id))
 
 
 class SaveRound(Struct, frozen=True):
@@ -117,6 +127,16 @@ class SaveProgress(Struct, frozen=True):
 
     def apply(self, db: Database) -> None:
         db.execute(PROGRESS, (self.progress[:200], self.conversation, self.tool_use_id))
+
+
+class SaveSeen(Struct, frozen=True):
+    """A worker still works on it."""
+
+    conversation: int
+    tool_use_id: str
+
+    def apply(self, db: Database) -> None:
+        db.execute(SEEN, (self.conversation, self.tool_use_id))
 
 
 class SaveBreaker(Struct, frozen=True):
@@ -221,6 +241,11 @@ def round_origins(db: Database, conversation_id: int, tool_use_ids: Sequence[str
 def _tool(row: Sequence[Any], api_keys: frozenset[int]) -> ToolRow:
     texts = (row[2], row[3], row[4], row[5], row[6], row[7], row[8])
     return ToolRow(row[0], row[1], *texts, row[9], bool(row[10]), row[11], api_keys)
+
+
+def packed(result: bytes) -> bytes:
+    """`unpacked` tells by the magic number of a frame: what only looks like one is packed, too."""
+    return zstandard.compress(result, 1) if len(result) > SMALL or result.startswith(zstandard.FRAME_HEADER) else result
 
 
 def _ran(row: Sequence[Any]) -> Ran:

@@ -1,4 +1,4 @@
-"""The same chain when the bridge runs the tools: in one request of the client's, with the same demands of every model."""
+"""The chain when the bridge runs the tools: in one request of the client's, with the same demands of every model."""
 
 from collections.abc import Iterator
 from typing import Any
