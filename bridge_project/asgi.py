@@ -1,4 +1,4 @@
-"""The ASGI entry: the hot paths through the lean handler, everything else through Django, and lifespan."""
+"""The ASGI entry: the hot paths through the lean handler, everything else through Django, sockets, and lifespan."""
 
 import os
 from collections.abc import Awaitable, Callable, Mapping
@@ -12,6 +12,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "bridge_project.settings")
 django_application = get_asgi_application()
 
 from conversations import ids, process  # noqa: E402 - Django has to be set up first
+from conversations.admin.live_socket import websocket  # noqa: E402
 from conversations.api import cors  # noqa: E402
 from conversations.api.lean import serve  # noqa: E402
 from conversations.api.paths import canonical  # noqa: E402
@@ -38,6 +39,8 @@ async def application(scope: dict[str, Any], receive: Receive, send: Send) -> No
             if not process.current().started:
                 await process.current().start_once()  # daphne has no lifespan
             await _http(canonical(scope), receive, send)
+        case "websocket":
+            await websocket(scope, receive, send)
         case "lifespan":
             await _lifespan(receive, send)
         case kind:

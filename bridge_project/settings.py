@@ -277,6 +277,6 @@ UNFOLD = {
     "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": "/static/conversations/icon.svg"}],
     "DASHBOARD_CALLBACK": "conversations.admin.overview.overview",
     "STYLES": ["/static/conversations/console.css"],
-    "SCRIPTS": ["/static/conversations/console.js"],
+    "SCRIPTS": ["/static/conversations/console.js", "/static/conversations/live.js"],
     "SIDEBAR": {"show_search": False, "navigation": "conversations.admin.navigation.sidebar"},
 }

@@ -95,6 +95,10 @@ def current() -> Conf:
     )
 
 
+def allowed_hosts() -> list[str]:
+    return list(settings.ALLOWED_HOSTS)
+
+
 def sealing_keys() -> tuple[str, ...]:
     """The first encrypts, all decrypt; Django's own is the last, so that others can be set later."""
     return (*settings.BRIDGE_ENCRYPTION_KEYS, settings.SECRET_KEY)

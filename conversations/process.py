@@ -17,7 +17,7 @@ from asgiref.sync import sync_to_async
 from django.db import DatabaseError
 from django.utils import timezone
 
-from conversations import conf, figures, ids, keys
+from conversations import conf, figures, ids, keys, live
 from conversations.bridge import Bridge, Settings
 from conversations.callers import Callers
 from conversations.demo import DemoServer
@@ -57,6 +57,7 @@ class WebProcess:
         self.callers = Callers(self.store)
         self.meter = Meter()
         self.limits = Limits(self.store, self.conf.redis_url)
+        self.live = live.Live(self.store)
         self.bridge: Bridge | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
         self.quiet: set[Any] = set()  # streams that may need a ping
@@ -93,6 +94,7 @@ class WebProcess:
         self._job(self._every(REPORT_SECONDS, self._report))
         self._job(self._every(CHANGES_SECONDS, self._changes))
         self._job(self._every(LEASE_SECONDS, self.limits.renew))
+        self._job(self._every(live.SECONDS, self._show))
 
     async def stop(self) -> None:
         """After the server has let its requests end: what they left is stored."""
@@ -205,6 +207,16 @@ class WebProcess:
         if self.meter.touched:
             await self._heartbeat()
 
+    async def _show(self) -> None:
+        """What the turns that somebody watches have said so far."""
+        if self.bridge is None or self.live.idle:
+            return
+        running = self.bridge.running
+        turns = [(pk, turn) for pk in self.live.watched() for turn in running.get(pk, ())]
+        await self.live.keep(
+            live.Seen(turn.id, pk, turn.accumulator.content, turn.ask.key.storage == "full") for pk, turn in turns
+        )
+
     def figures(self) -> Figures:
         bridge = self.bridge
         running = sum(map(len, tuple(bridge.running.values()))) if bridge else 0
@@ -242,6 +254,8 @@ class WebProcess:
             self.callers.forget(ref)
         elif kind == "routes":
             self._routes_changed = True  # read with the next look at the changes
+        elif kind == "watch":
+            self.live.watch(int(ref))
         elif self.bridge is None:
             return
         elif kind == "conversation":

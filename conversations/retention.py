@@ -22,6 +22,7 @@ from conversations.models import (
     Change,
     Claim,
     Conversation,
+    LiveSnapshot,
     Message,
     Process,
     Replay,
@@ -41,7 +42,17 @@ DEAD_AFTER = expiry.DEAD_AFTER
 REQUEST_CLAIMS = dt.timedelta(minutes=10)
 CHANGES = dt.timedelta(hours=1)
 DEAD_PROCESSES = dt.timedelta(days=1)
-OWNED: tuple[type[models.Model], ...] = (Claim, Replay, ToolMapping, ToolExecution, Round, Message, Blob, Turn)
+OWNED: tuple[type[models.Model], ...] = (
+    Claim,
+    LiveSnapshot,
+    Replay,
+    ToolMapping,
+    ToolExecution,
+    Round,
+    Message,
+    Blob,
+    Turn,
+)
 
 
 class Deleted(Struct, frozen=True):
@@ -143,6 +154,7 @@ def reconcile() -> int:
             Claim.objects.filter(turn__in=turns).delete()
     Claim.objects.filter(kind="request", created_at__lt=Now() - REQUEST_CLAIMS).delete()
     Change.objects.filter(created_at__lt=Now() - CHANGES).delete()
+    LiveSnapshot.objects.filter(updated_at__lt=Now() - CHANGES).delete()
     for process in Process.objects.filter(seen_at__lt=Now() - DEAD_PROCESSES):
         tallies.archive(process)
     tallies.count(toolbridge_reconciled_turns_total=closed)

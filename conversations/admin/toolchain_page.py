@@ -48,6 +48,7 @@ def toolchain_page(admin: Any, request: HttpRequest, object_id: str) -> HttpResp
     if readable:
         log_opening(admin, request, conversation)
     values |= _whole(conversation, mappings, index) | admin.admin_site.each_context(request)
+    values |= {"newest": numbers[-1] if numbers else 0}
     values |= {"title": harmless(conversation.external_id), "opts": admin.model._meta, "is_fullwidth": "1"}
     return TemplateResponse(request, "admin/conversations/conversation/toolchain.html", values)
 

@@ -4,7 +4,7 @@ from conversations.models.configuration import ApiKey, Price, StorageLevel
 from conversations.models.history import Blob, Conversation, Message, ToolMapping, ToolStatus, Turn, TurnStatus
 from conversations.models.hosted import ExecutionStatus, HostedTool, Round, ToolExecution, ToolSecret
 from conversations.models.ledger import ToolEntry, UsageEntry
-from conversations.models.processes import Change, Claim, Process, Tally
+from conversations.models.processes import Change, Claim, LiveSnapshot, Process, Tally
 from conversations.models.replays import Replay
 from conversations.models.routing import Learned, Rest, Route, Upstream
 
@@ -17,6 +17,7 @@ __all__ = [
     "ExecutionStatus",
     "HostedTool",
     "Learned",
+    "LiveSnapshot",
     "Message",
     "Price",
     "Process",

@@ -61,3 +61,16 @@ class Claim(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.token}"
+
+
+class LiveSnapshot(models.Model):
+    """What a running turn has said so far, while somebody watches. Gone when the turn ends."""
+
+    turn = models.BigIntegerField(primary_key=True)
+    conversation = models.BigIntegerField(db_index=True)
+    sequence = models.PositiveIntegerField()
+    content = models.BinaryField(help_text="Blocks, JSON; the newest part of long ones.")
+    updated_at = models.DateTimeField(db_index=True)
+
+    def __str__(self) -> str:
+        return f"turn {self.turn}, {self.sequence}"

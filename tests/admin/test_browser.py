@@ -148,6 +148,34 @@ def test_a_turn_is_replayed_against_the_demo_upstream(chromium: Browser, bridge:
         assert came.complaints == []
 
 
+def test_an_operator_follows_a_running_tool_chain(chromium: Browser, bridge: Bridge) -> None:
+    asked: dict[str, Any] = {"role": "user", "content": "Look at the project"}
+    body = {"model": "claude-sonnet-5", "max_tokens": 100, "messages": [asked], "tools": TOOLS}
+    converse(bridge, "running", ("x",), rounds=1)
+    with browsing.visitor(chromium, bridge) as came:
+        page = came.page
+        paths(came, "running")
+        page.wait_for_selector(".tb-live-waiting li:has-text('read_file') .tb-meta")
+        before = page.text_content(".tb-live-waiting .tb-meta")
+        page.wait_for_function("before => document.querySelector('.tb-live-waiting .tb-meta').textContent !== before",
+                               arg=before)  # fmt: skip
+        status, first = bridge.post("/v1/messages", body, {"x-conversation-id": "running"})
+        assert status == 200
+        calls = [block for block in first["content"] if block["type"] == "tool_use"]
+        page.wait_for_selector(".tb-live-turn .tb-call:has-text('run_shell')")
+        results = [{"type": "tool_result", "tool_use_id": call["id"], "content": HOSTILE[1]} for call in calls]
+        body["messages"] = [
+            asked,
+            {"role": "assistant", "content": first["content"]},
+            {"role": "user", "content": results},
+        ]
+        assert bridge.post("/v1/messages", body, {"x-conversation-id": "running"})[0] == 200
+        page.wait_for_selector(".tb-live-turn:has(.tb-badge:text-is('complete')) pre:has-text('demo model')")
+        assert page.evaluate("window.pwned") is None
+        assert came.overflow <= 0
+        assert came.complaints == []
+
+
 def test_a_key_is_issued_and_shown_once(chromium: Browser, bridge: Bridge) -> None:
     with browsing.visitor(chromium, bridge) as came:
         page = came.page
