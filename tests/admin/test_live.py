@@ -199,12 +199,12 @@ def test_a_key_that_keeps_no_text_shows_none(watched: Served, connect: Connect, 
         watcher.until(lambda seen: seen.last["status"] == "complete")
 
 
-@pytest.mark.parametrize("shared", ["database", "redis"])
+@pytest.mark.parametrize("shared", ["sqlite", "postgres", "redis"])
 def test_another_process_shows_what_this_one_runs(
     shared: str, serve: Serve, connect: Connect, asking: Ask, request: pytest.FixtureRequest
 ) -> None:
     environment = {"REDIS_URL": request.getfixturevalue("redis_url")} if shared == "redis" else {}
-    runs = serve(**environment)
+    runs = serve(request.getfixturevalue("postgres_url") if shared == "postgres" else None, **environment)
     shows = serve(runs.database_url, **environment)
     operator(runs.bridge)
     gate = Gate()
