@@ -86,12 +86,14 @@ def _facts(planned: replay.Plan, expected: replay.Expected) -> tuple[tuple[str, 
         ("Size", wording.size(len(planned.sent.body))),
         ("Tokens in", f"about {wording.count(expected.input_tokens)}"),
         ("Tokens out", f"{likely} as before, at most {most}"),
-        ("Cost", f"about {_money(expected.micros)}, at most {_money(expected.most_micros)}"),
+        ("Cost", _cost(expected)),
     )
 
 
-def _money(micros: int) -> str:
-    return wording.money(micros) if micros else "nothing"
+def _cost(expected: replay.Expected) -> str:
+    if not expected.most_micros:
+        return "nothing: it is free, or has no price here"
+    return f"about {wording.money(expected.micros)}, at most {wording.money(expected.most_micros)}"
 
 
 def compare_page(admin: Any, request: HttpRequest, object_id: str) -> HttpResponse:

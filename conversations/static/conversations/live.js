@@ -8,6 +8,7 @@ document.addEventListener("DOMContentLoaded", () => {
   const waiting = panel.querySelector(".tb-live-waiting");
   const turns = panel.querySelector(".tb-live-turns");
   const shown = new Map(); // turn -> its element, status and sequence
+  const first = BigInt(panel.dataset.after); // what ended until then stands on the page already
   let after = panel.dataset.after;
   let socket = null;
   let pause = 500;
@@ -54,6 +55,7 @@ document.addEventListener("DOMContentLoaded", () => {
 
   function turn(item) {
     const known = shown.get(item.id);
+    if (!known && item.status !== "running" && BigInt(item.id) <= first) return;
     // A turn that has ended stays so; of a running one the newest counts.
     if (known && (known.status !== "running" || (item.status === "running" && item.sequence < known.sequence))) return;
     const element = make("article", "tb-turn tb-live-turn");
