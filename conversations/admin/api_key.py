@@ -26,7 +26,7 @@ from conversations.models import ApiKey, Conversation, UsageEntry
 from conversations.process import current
 
 FIELDSETS: Any = (
-    (None, {"fields": ("name", "storage", "expires_at", "allowed_routes")}),
+    (None, {"fields": ("name", "storage", "expires_at", "allowed_routes", "hosted_tools")}),
     ("Limits", {"fields": ("requests_per_minute", "concurrent_streams")}),
     ("Budgets", {"fields": ("daily_tokens", "monthly_tokens", "daily_dollars", "monthly_dollars")}),
     ("Retention", {"fields": ("content_hours", "inactivity_hours", "ledger_days")}),

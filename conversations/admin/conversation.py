@@ -20,7 +20,7 @@ from conversations.admin.filters import KeyFilter, StuckFilter, recent_values, s
 from conversations.admin.record import RecordAdmin, Rows
 from conversations.admin.status import TURN_COLOURS
 from conversations.admin.toolchain_page import toolchain_page
-from conversations.models import Conversation, ToolMapping, Turn, TurnStatus, UsageEntry
+from conversations.models import Conversation, ToolExecution, ToolMapping, Turn, TurnStatus, UsageEntry
 from conversations.process import current
 
 PURGE_SECONDS = 5.0  # an operator waits for it; beat does the rest
@@ -53,11 +53,11 @@ class ConversationAdmin(RecordAdmin):
     actions_detail = ("toolchain_page", "export_page", "hold_page", "release_page", "terminate_page")
     fieldsets = (
         ("Conversation", {"fields": ("external_id", "key", "recognised", "hold", "outcome", "last_model")}),
-        ("Size", {"fields": ("turns", "tools", "message_total", "ledger")}),
+        ("Size", {"fields": ("turns", "tools", "runs", "message_total", "ledger")}),
         ("Session", {"fields": ("session", "agent_id", "parent_agent_id")}),
         ("Times", {"fields": ("created_at", "last_activity")}),
     )
-    readonly_fields = ("key", "hold", "outcome", "turns", "tools", "message_total", "ledger", "session")
+    readonly_fields = ("key", "hold", "outcome", "turns", "tools", "runs", "message_total", "ledger", "session")
 
     def get_queryset(self, request: HttpRequest) -> Rows:
         rows: Rows = super().get_queryset(request).select_related("api_key")
@@ -92,6 +92,10 @@ class ConversationAdmin(RecordAdmin):
     @display(description="tool calls")
     def tools(self, row: Conversation) -> SafeString:
         return cells.listed(ToolMapping, wording.count(row.tool_count), conversation=row.pk)
+
+    @display(description="runs of hosted tools")
+    def runs(self, row: Conversation) -> SafeString:
+        return cells.listed(ToolExecution, wording.count(row.tool_executions.count()), conversation=row.pk)
 
     @display(description="messages")
     def message_total(self, row: Conversation) -> str:

@@ -20,6 +20,7 @@ def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
                 _item(request, "Conversations", "forum", "conversation"),
                 _item(request, "Turns", "swap_vert", "turn"),
                 _item(request, "Tool calls", "build", "toolmapping"),
+                _item(request, "Hosted runs", "smart_toy", "toolexecution"),
                 _item(request, "Replays", "replay", "replay"),
                 _item(request, "Usage", "payments", "usageentry"),
             ],
@@ -31,6 +32,13 @@ def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
                 _item(request, "Upstreams", "dns", "upstream"),
                 _item(request, "Lessons", "school", "learned"),
                 _item(request, "Resting", "bedtime", "rest"),
+            ],
+        },
+        {
+            "title": "Hosted tools",
+            "items": [
+                _item(request, "Tools", "construction", "hostedtool"),
+                _item(request, "Secrets", "lock", "toolsecret"),
             ],
         },
         {
