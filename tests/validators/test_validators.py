@@ -182,7 +182,7 @@ def test_gemini_refuses(said: str, contents: list[Json]) -> None:
         ('Unknown name "$schema"', {"$schema": "x"}),
         ("missing field", {"properties": {"a": {"type": "array"}}}),
         ("not defined", {"required": ["a"]}),
-        ("only strings", {"properties": {"a": {"anyOf": [{"type": "integer", "enum": [1]}]}}}),
+        ("only allowed for STRING", {"properties": {"a": {"anyOf": [{"type": "integer", "enum": [1]}]}}}),
     ],
 )
 def test_gemini_refuses_schemas(said: str, schema: Json) -> None:
