@@ -4,11 +4,14 @@ import json
 from typing import Any
 
 import pytest
+from openai import OpenAI
 
+from tests.api.conftest import Serve
 from tests.hosted.conftest import Tools
 from tests.servers import chat
-from tests.servers.client import CLOCK, folded, names, result
+from tests.servers.client import CLOCK, Client, folded, names, result
 from tests.servers.script import Answer, Gate, json_answer
+from tests.servers.upstream import ScriptedUpstream
 
 SUNNY = {"weather": "sunny"}
 
@@ -178,3 +181,76 @@ def test_client_that_leaves_cancels_the_tool(tools: Tools) -> None:
     assert tools.server.requests[0].abandoned.wait(5)
     (turn,) = tools.served.records.ended(tools.client.api_key, 1)
     assert turn.status == "aborted"
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_openai_client_gets_the_answer_without_the_bridges_calls(tools: Tools, stream: bool) -> None:
+    tools.register()
+    tools.server.queue("/weather", json_answer(SUNNY))
+    call = ("call_1", "weather", {"city": "Berlin"})
+    streamed = (chat.streamed_calls(call), chat.streamed_text("It is ", "sunny."))
+    tools.served.chat(*(streamed if stream else (chat.calls(call), chat.text("It is sunny."))))
+    sdk = OpenAI(base_url=f"{tools.served.bridge.url}/v1", api_key=tools.client.api_key, max_retries=0)
+    ask: Any = {"model": "claude-sonnet-next", "messages": [{"role": "user", "content": "Weather?"}]}
+    if stream:
+        chunks = [chunk.choices[0].delta for chunk in sdk.chat.completions.create(**ask, stream=True) if chunk.choices]
+        assert not any(delta.tool_calls for delta in chunks)
+        assert "".join(delta.content or "" for delta in chunks) == "It is sunny."
+    else:
+        (choice,) = sdk.chat.completions.create(**ask).choices
+        assert (choice.message.content, choice.message.tool_calls, choice.finish_reason) == (
+            "It is sunny.",
+            None,
+            "stop",
+        )
+
+
+def test_postgres_keeps_what_sqlite_keeps(serve: Serve, postgres_url: str, tool_server: ScriptedUpstream) -> None:
+    tool_server.reset()
+    served = serve(postgres_url, BRIDGE_TOOL_HOSTS="127.0.0.1")
+    tools = Tools(served, tool_server, Client(served.bridge.url, served.records.issue(hosted_tools=True)))
+    tools.register(headers={"X-Key": "s3cret"})
+    tool_server.queue("/weather", json_answer({"nul": "a\0b"}), json_answer({}, 500))
+    served.chat(
+        chat.calls(("a", "weather", {"city": "Rome"})),
+        chat.calls(("b", "weather", {"city": "Bari"})),
+        chat.text("Sunny."),
+    )
+    answer = tools.client.ask("Weather?").json()
+    assert kinds(answer["content"]) == ["mcp_tool_use", "mcp_tool_result", "mcp_tool_use", "mcp_tool_result", "text"]
+    runs = list(served.records.executions(tools.client.api_key))
+    assert [(run.status, run.round_number) for run in runs] == [("complete", 1), ("failed", 2)]
+    (turn,) = served.records.turns(tools.client.api_key)
+    assert (turn.input_tokens, turn.tool_count, [row.number for row in turn.rounds.order_by("number")]) == (
+        33,
+        2,
+        [2, 3],
+    )
+    tools.client.close()
+
+
+def test_turn_that_the_process_did_not_survive_goes_on_in_the_next(serve: Serve, tool_server: ScriptedUpstream) -> None:
+    tool_server.reset()
+    served = serve(BRIDGE_TOOL_HOSTS="127.0.0.1")
+    tools = Tools(served, tool_server, Client(served.bridge.url, served.records.issue(hosted_tools=True)))
+    tools.register()
+    gate = Gate()
+    tool_server.queue("/weather", held(gate, b"1"))
+    served.chat(chat.streamed_calls(("a", "weather", {"city": "Rome"}), ("b", "get_time", {"zone": "UTC"})))
+    with tools.client.stream("Weather and time?", tools=[CLOCK]) as (_, events):
+        seen = []
+        for event in events:
+            seen.append(event)
+            if event.name == "content_block_stop" and event.data["index"] == 1:
+                assert gate.reached.wait(5)
+                break
+        served.bridge.crash()
+    served.bridge.start()
+    calls = [event.data["content_block"] for event in seen if event.name == "content_block_start"]
+    served.chat(chat.text("I know the time only."))
+    answer = tools.client.ask(result(calls[1]["id"], "noon"), tools=[CLOCK])
+    assert answer.status_code == 200, answer.text
+    told = [message for message in served.sent()["messages"] if message["role"] == "tool"]
+    assert [message["tool_call_id"] for message in told] == ["a", "b"]
+    assert "interrupted" in told[0]["content"]
+    tools.client.close()

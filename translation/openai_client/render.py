@@ -107,7 +107,7 @@ class ChatRenderer:
                 return b""
 
     def _fragment(self, arguments: str) -> bytes:
-        if not arguments:
+        if not arguments or self._arguments is None:  # None: of a tool that was run for the client
             return b""
         self._arguments = True
         call = {"index": self._calls - 1, "function": {"arguments": well_formed(arguments)}}

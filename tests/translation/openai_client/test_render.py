@@ -166,3 +166,10 @@ def test_a_refused_request_has_the_clients_status_and_headers() -> None:
 
 def test_a_budget_is_not_worth_a_retry() -> None:
     assert dict(ChatRenderer(0).refusal(errors.OverBudget("spent"), "req_1").headers)["x-should-retry"] == "false"
+
+
+def test_arguments_of_a_tool_that_was_run_for_the_client_are_not_shown() -> None:
+    renderer = ChatRenderer(1)
+    renderer.events([MessageStart("msg_1", "m", Usage())])
+    block = b'{"type":"mcp_tool_use","id":"a","name":"n","server_name":"s","input":{}}'
+    assert renderer.events([BlockStart(0, block), BlockDelta(0, "input_json_delta", "{}"), BlockStop(0)]) == b""
