@@ -41,15 +41,17 @@ class _Entropy:
 
     def __init__(self) -> None:
         self._bytes = b""
+        self._used = 0
         self._process = 0
         self._lock = threading.Lock()
 
     def take(self, length: int) -> bytes:
         with self._lock:
-            if len(self._bytes) < length or self._process != os.getpid():  # a fork must not repeat its parent's ids
-                self._bytes, self._process = secrets.token_bytes(4096), os.getpid()
-            taken, self._bytes = self._bytes[:length], self._bytes[length:]
-            return taken
+            start = self._used
+            if start + length > len(self._bytes) or self._process != os.getpid():  # a fork must not repeat its parent
+                self._bytes, self._process, start = secrets.token_bytes(4096), os.getpid(), 0
+            self._used = start + length
+            return self._bytes[start : self._used]
 
 
 _entropy = _Entropy()

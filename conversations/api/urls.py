@@ -15,7 +15,15 @@ from translation.errors import BridgeError, InvalidRequest, NotFound, OwnFault, 
 
 log = logging.getLogger(__name__)
 
-api = NinjaAPI(title="Toolbridge", version="1", docs_url="/docs", openapi_url="/openapi.json", urls_namespace="bridge")
+
+class BridgeAPI(NinjaAPI):
+    def create_temporal_response(self, request: HttpRequest) -> HttpResponse:
+        """Where an operation could leave headers: those of the lean handler make their own response, and need none."""
+        return UNUSED if isinstance(request, LeanRequest) else super().create_temporal_response(request)
+
+
+UNUSED = HttpResponse()
+api = BridgeAPI(title="Toolbridge", version="1", docs_url="/docs", openapi_url="/openapi.json", urls_namespace="bridge")
 api.add_router("/v1", messages.router)
 api.add_router("/v1", openai.router)
 api.add_router("/v1", models.router)
