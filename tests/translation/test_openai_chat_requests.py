@@ -36,6 +36,7 @@ from translation.values import (
 FAMILY = tuple(name for name, profile in PROFILES.items() if profile.dialect == "openai_chat")
 READ = Tool("Read", "Reads a file.", b'{"type":"object","properties":{"path":{"type":"string","title":"T"}}}')
 WEATHER = Tool("get_weather", "", b'{"type":"object","properties":{}}')
+CODE = Tool("code_execution", type="code_execution_20250825")
 SEARCH = Tool("web_search", type="web_search_20250305")
 PNG = Image("base64", "iVBORw0=", "image/png")
 
@@ -342,9 +343,9 @@ def test_no_choice_is_auto_and_one_without_tools_is_left_out() -> None:
 
 def test_a_forced_choice_of_what_is_not_there_is_refused() -> None:
     with pytest.raises(InvalidRequest, match=r"^tool_choice: "):
-        sent(asking(tools=(SEARCH,), tool_choice=ToolChoice("any")))
-    with pytest.raises(InvalidRequest, match=r"^tool_choice\.name: 'web_search'"):
-        sent(asking(tools=(READ, SEARCH), tool_choice=ToolChoice("tool", "web_search")))
+        sent(asking(tools=(CODE,), tool_choice=ToolChoice("any")))
+    with pytest.raises(InvalidRequest, match=r"^tool_choice\.name: 'code_execution'"):
+        sent(asking(tools=(READ, CODE), tool_choice=ToolChoice("tool", "code_execution")))
 
 
 def test_a_choice_that_the_upstream_does_not_know_becomes_the_nearest_and_is_noted() -> None:

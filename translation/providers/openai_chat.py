@@ -16,6 +16,7 @@ from translation.effort import effort, is_reasoning, scale, wanted
 from translation.errors import BridgeError
 from translation.names import ToolNames
 from translation.providers.openai_chat_messages import History
+from translation.providers.openai_chat_search import told
 from translation.providers.openai_chat_stream import ChatDecoder
 from translation.providers.openai_chat_tools import Offer, degraded, offer
 from translation.refusals import refusal
@@ -60,7 +61,7 @@ class OpenAIChat:
 
     def decoder(self, request: Request, target: Target, sent: UpstreamRequest, content_type: str) -> Decoder:
         """Stream or whole JSON is seen from the bytes: servers send either under any content type."""
-        return ChatDecoder(request, target, sent)
+        return told(ChatDecoder(request, target, sent), request, sent)
 
     def failure(self, target: Target, status: int, headers: dict[str, str], body: bytes) -> BridgeError:
         return refusal(status, headers, body)

@@ -3,11 +3,13 @@
 from typing import Any, assert_never
 
 import msgspec
+from msgspec.structs import replace
 
 from translation.adapter import Target
 from translation.errors import InvalidRequest
 from translation.memo import Memo
 from translation.names import ToolNames
+from translation.providers.openai_chat_search import is_search
 from translation.typed_tools import definition, kind
 from translation.values import Note, Request, Tool, ToolChoice
 
@@ -29,8 +31,10 @@ def offer(request: Request, target: Target, names: ToolNames) -> Offer:
     tools = [tool for tool in request.tools if kind(tool) != "server"]
     notes = [_left_out(tool, target) for tool in request.tools if kind(tool) == "server"]
     choice = request.tool_choice or ToolChoice()
+    if any(tool.name == choice.name and is_search(tool) for tool in request.tools):
+        choice = replace(choice, kind="auto", name="")  # the answer says that there is no search: `openai_chat_search`
     if not tools:
-        if choice.kind in ("any", "tool") and request.tools:
+        if choice.kind in ("any", "tool") and not all(map(is_search, request.tools)):
             raise InvalidRequest(f"tool_choice: {target.upstream} has none of the server tools that it could choose")
         return Offer({}, notes=tuple(notes))
     if choice.kind == "tool" and choice.name not in {tool.name for tool in tools}:
