@@ -169,11 +169,11 @@ def test_replaying_needs_the_content_permission_and_its_own(outsider: Client, st
 def test_without_the_content_permission_a_comparison_has_no_text(outsider: Client, stored: Turn) -> None:
     row = Replay.objects.create(
         conversation=stored.conversation, turn=stored, target="x/y", exact=True, status="complete",
-        content=rows.encoded([{"type": "text", "text": "It pours."}]), error_type="api_error", error_message="secret",
+        content=rows.encoded([{"type": "text", "text": "It pours."}]), error_type="api_error", error_message="hushed",
     )  # fmt: skip
     page = outsider.get(f"/admin/conversations/replay/{row.pk}/compare/")
     assert page.status_code == 200
-    for words in ("It pours", "I look", "Rome", "secret"):
+    for words in ("It pours", "I look", "Rome", "hushed"):
         assert words not in page.text
 
 

@@ -137,7 +137,8 @@ def test_what_an_ended_process_counted_stays(cluster: Cluster) -> None:
     assert doubled > before
     cluster.manage("shell", "--no-imports", "-c", "from conversations import retention; retention.reconcile()")
     assert cluster.rows("SELECT count(*) FROM conversations_process WHERE host = 'gone'") == [(0,)]
-    assert value(scrape(cluster), "toolbridge_turn_seconds_count") == doubled
+    # Other tests' turns may still be told meanwhile: it grows, and never shrinks.
+    assert value(scrape(cluster), "toolbridge_turn_seconds_count") >= doubled
 
 
 @pytest.mark.parametrize("path", ["deploy/grafana/toolbridge.json", "deploy/prometheus/toolbridge.rules.yml"])
