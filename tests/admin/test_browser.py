@@ -240,7 +240,7 @@ def test_a_conversation_is_terminated_after_a_question(chromium: Browser, bridge
         paths(came, "doomed")
         came.page.click("a:has-text('Terminate')")
         came.page.click("button:has-text('Terminate')")
-        assert "was terminated" in came.page.content()
+        came.page.get_by_text("was terminated").first.wait_for()
         came.go("/admin/conversations/conversation/?q=doomed")
         assert "Nothing matches" in came.page.content()
         assert came.complaints == []
