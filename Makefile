@@ -12,7 +12,7 @@ CLAUDE_CODE := @anthropic-ai/claude-code@2.1.325 @anthropic-ai/sdk@1.8.0
 # Byte code on disk is half of a warm start's speed.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run dev test test-translation test-histories test-kill test-isolation upstreams bench bench-peers profile lint format types layers venv venv-dev lock browser claude servers clean
+.PHONY: run dev test test-translation torture upstreams bench bench-peers profile lint format types layers venv venv-dev lock browser claude servers clean
 
 run: $(RUN_STAMP)
 	@exec .venv/bin/python manage.py up
@@ -27,10 +27,6 @@ test: lint types layers browser claude servers test-translation
 # Without Django, in seconds, and every branch.
 test-translation: $(DEV_STAMP)
 	.venv-dev/bin/pytest tests/translation -n auto -p no:django --cov translation --cov-branch --cov-fail-under 100 --cov-report term-missing:skip-covered
-
-# Ten times as many damaged histories as the suite tries.
-test-histories: $(DEV_STAMP)
-	SCALE=200000 .venv-dev/bin/pytest -n auto -p no:django tests/translation/history
 
 # On a quiet machine; BENCH_ARGS="--scale 0.02" tries whether everything works. bench/README.md
 bench: $(RUN_STAMP) $(DEV_STAMP)
@@ -48,13 +44,9 @@ profile: $(DEV_STAMP)
 upstreams: $(DEV_STAMP)
 	.venv-dev/bin/python -m scripts.upstreams
 
-# The server killed at every byte of each kind of answer, where the suite tries thirty.
-test-kill: $(DEV_STAMP)
-	KILL_EVERY_BYTE=1 .venv-dev/bin/pytest -n auto tests/api/test_crash.py
-
-# Twenty times as many probes as the suite tries.
-test-isolation: $(DEV_STAMP)
-	PROBES=100000 .venv-dev/bin/pytest -n auto tests/api/test_isolation.py
+# The promises under faults, load and malice, in full size (SCALE=0.01 is a hundredth); writes docs/reliability.md. ONLY="kill purge", JOBS=4
+torture: $(DEV_STAMP)
+	SCALE="$(SCALE)" ONLY="$(ONLY)" JOBS="$(JOBS)" .venv-dev/bin/python -m tests.torture $(PYTEST_ARGS)
 
 lint: $(DEV_STAMP)
 	.venv-dev/bin/ruff format --check .

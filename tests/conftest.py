@@ -17,6 +17,9 @@ from tests.servers.bridge import PROJECT, Bridge
 from tests.servers.postgres import Postgres, running_postgres
 from tests.servers.upstream import ScriptedUpstream
 from tests.servers.valkey import running_valkey
+from tests.torture.ledger import proof, pytest_collection_modifyitems, pytest_pyfunc_call, trials
+
+__all__ = ["proof", "pytest_collection_modifyitems", "pytest_pyfunc_call", "trials"]
 
 STRICT = os.environ.get("BRIDGE_TEST_STRICT") == "1"
 

@@ -4,7 +4,6 @@ Every word of one tenant carries its canary; the upstream tells what it was sent
 """
 
 import json
-import os
 import random
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -15,8 +14,8 @@ import pytest
 from tests.api.conftest import CHAT, Connect, Serve, Served
 from tests.servers import chat
 from tests.servers.client import TOOL, Client, result
+from tests.torture.ledger import Proof, Trials
 
-PROBES = int(os.environ.get("PROBES", "5000"))
 WORKERS = 8
 NAMES = ["shared", "conv_" + "0" * 32, "a/b", "x"]  # both tenants use them
 
@@ -35,8 +34,9 @@ class Tenant:
         return [name for name in self.conversations if name.startswith("conv_") and name not in NAMES]
 
 
-@pytest.mark.timeout(3600 if PROBES > 5000 else 240)
-def test_no_canary_ever_crosses(serve: Serve, connect: Connect) -> None:
+@pytest.mark.timeout(240)
+@pytest.mark.proves("isolation")
+def test_no_canary_ever_crosses(serve: Serve, connect: Connect, proof: Proof, trials: Trials) -> None:
     served = serve()
     tenants = [Tenant(connect(served), f"CANARY-{name}-{random.getrandbits(64):x}") for name in ("alice", "bob")]
     for tenant in tenants:
@@ -44,8 +44,11 @@ def test_no_canary_ever_crosses(serve: Serve, connect: Connect) -> None:
     served.upstream.reset()
     served.upstream.always(CHAT, chat.text("nothing"))
     with ThreadPoolExecutor(WORKERS) as pool:
-        for outcome in pool.map(lambda seed: _probe(seed, *tenants), range(PROBES)):
-            assert outcome is None, outcome
+        for outcome in pool.map(lambda seed: _probe(seed, *tenants), range(trials(100_000, 5000))):
+            if outcome is None:
+                proof.passed()
+            else:
+                proof.failed(outcome)
     # What was sent upstream for one tenant never held the other's words: each request is told by its own canary.
     for request in served.upstream.requests:
         text = request.body.decode()

@@ -1,12 +1,12 @@
 """Promise 5: while a client only appends, the upstream request only grows at its end, byte for byte."""
 
-import os
 from itertools import pairwise
 from random import Random
 
 import msgspec
 import pytest
 
+from tests.torture.ledger import sized
 from tests.translation.adapters import Trial, trials
 from tests.translation.history.conversations import TOOLS, Conversation, Json, blocks_of, body, conversation
 from tests.translation.history.damage import without_thinking
@@ -18,7 +18,7 @@ from translation.state import hydrate
 
 pytestmark = [pytest.mark.no_cover, pytest.mark.timeout(3600)]
 
-SESSIONS = int(os.environ.get("SCALE", "20000")) // 100
+SESSIONS = sized(2000, 200)
 LOADED = [{key: value for key, value in tool.items() if key != "defer_loading"} for tool in TOOLS]
 
 

@@ -1,10 +1,9 @@
 """Promise 1: the server is killed in the middle of answers; whatever a client had seen by then is known afterwards.
 
 A stream stands still where its upstream stops talking; the ping that follows tells that everything before was shown.
-Many streams stand still at different places, then one SIGKILL hits them all. `make test-kill` does it at every byte.
+Many streams stand still at different places, then one SIGKILL hits them all.
 """
 
-import os
 import random
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -16,8 +15,8 @@ from tests.api.conftest import Connect, Serve, Served
 from tests.servers import chat
 from tests.servers.client import CLOCK, TOOL, Client, Event, body, read_events, result
 from tests.servers.script import Answer, Silence, sse_answer
+from tests.torture.ledger import Proof, Trials
 
-EVERY_BYTE = bool(os.environ.get("KILL_EVERY_BYTE"))
 BATCH = 40  # streams that one kill ends
 
 OSLO = ("call_1", "get_weather", {"city": "Oslo ☃"})
@@ -52,17 +51,19 @@ def test_killed_at_every_event_boundary_of_parallel_calls(
     assert (seen[0], seen[-1]) == (0, 2)
 
 
-@pytest.mark.timeout(3600 if EVERY_BYTE else 120)
+@pytest.mark.proves("kill")
 @pytest.mark.parametrize("kind", KINDS)
-def test_killed_at_any_byte(serve: Serve, connect: Connect, kind: str) -> None:
+def test_killed_at_any_byte(serve: Serve, connect: Connect, kind: str, proof: Proof, trials: Trials) -> None:
     chunks, tools = KINDS[kind]
     whole = b"".join(chunks)
     places = range(1, len(whole))
-    chosen = list(places) if EVERY_BYTE else sorted(random.Random(kind).sample(places, 30))
+    count = min(len(places), trials(len(places), 30))
+    chosen = sorted(random.Random(kind).sample(places, count))
     served = _start(serve, None)
     for start in range(0, len(chosen), BATCH):
         answers = [sse_answer(whole[:place], Silence()) for place in chosen[start : start + BATCH]]
         _kill(served, connect, answers, tools)
+        proof.passed(len(answers))
 
 
 def test_an_answer_that_was_complete_is_known_as_a_whole(serve: Serve, connect: Connect) -> None:

@@ -1,0 +1,1 @@
+"""The promises under faults, load and malice. Small in the suite, in full size behind `make torture`."""
