@@ -12,7 +12,7 @@ CLAUDE_CODE := @anthropic-ai/claude-code@2.1.325 @anthropic-ai/sdk@1.8.0
 # Byte code on disk is half of a warm start's speed.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run dev test test-translation torture upstreams bench bench-peers profile lint format types layers venv venv-dev lock browser claude servers clean
+.PHONY: run dev demo test test-translation torture upstreams bench bench-peers profile lint format types layers venv venv-dev lock browser claude servers clean
 
 run: $(RUN_STAMP)
 	@exec .venv/bin/python manage.py up
@@ -20,6 +20,10 @@ run: $(RUN_STAMP)
 dev: $(DEV_STAMP)
 	.venv-dev/bin/python manage.py migrate --verbosity 0
 	BRIDGE_DEBUG=1 exec .venv-dev/bin/python manage.py runserver --nostatic $(or $(HOST),127.0.0.1):$(or $(PORT),8000)
+
+# A fresh var/demo, filled with a few hundred conversations by driving the real API against a scripted upstream.
+demo: $(DEV_STAMP)
+	.venv-dev/bin/python -m scripts.demo $(DEMO_ARGS)
 
 test: lint types layers browser claude servers test-translation
 	.venv-dev/bin/pytest -n auto --ignore tests/translation $(PYTEST_ARGS)
