@@ -100,7 +100,7 @@ class Bridge:
         prepared = await self.prepare(ask)
         if telemetry.on():
             telemetry.opened(ask, prepared)
-        kind = HostedTurn if prepared.hosted or prepared.waiting else Turn
+        kind = HostedTurn if prepared.hosted or prepared.waiting or prepared.offered.listings else Turn
         turn = kind(self, ask, prepared, claimed, admission)
         try:
             await turn.open()
@@ -114,8 +114,9 @@ class Bridge:
     async def prepare(self, ask: Ask) -> Prepared:
         wanted = self.router.resolve(ask.request.model)
         route = awake(wanted, self.upstreams.health) if wanted.fallbacks else wanted
-        hosted, notes = await self.hosted.offered(ask.key, ask.request, route)
-        prepared = await prepare(self.state, ask.key.id, ask.key.storage, ask.request, ask.identity, route, hosted)
+        offered = await self.hosted.offered(ask.key, ask.request, route)
+        prepared = await prepare(self.state, ask.key.id, ask.key.storage, ask.request, ask.identity, route, offered)
+        notes = offered.notes
         if route is not wanted:
             note = Note("degradation", "fallback", f"{wanted.name} rests: {route.name} was asked instead")
             notes = (*notes, note)

@@ -158,11 +158,15 @@ class HostedTurn(Turn):
         return self.attempt.end_round()
 
     async def _first_events(self) -> list[WireEvent]:
-        """When the first byte came is told of the first round."""
-        timings = replace(self.timings) if self._round > 1 else None
-        wire = await super()._first_events()
-        self.timings = timings or self.timings
-        return wire
+        """When the first byte came is told of the first round, which begins with what servers were asked for."""
+        if self._round > 1:
+            timings = replace(self.timings)
+            wire = await super()._first_events()
+            self.timings = timings
+            return wire
+        listed = [event for block in self.prepared.offered.listings for event in self.attempt.add(block)]
+        start, *wire = await super()._first_events()
+        return [start, *listed, *wire]
 
     async def _spend(self, finished: Finished) -> None:
         await self._count(finished)

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from conversations.hosted.values import Hosted
+from conversations.hosted.values import NOTHING_OFFERED, Hosted, Offered
 from conversations.records import digest
 from conversations.routing import Route
 from conversations.state import Conversation, Resolved, State
@@ -32,6 +32,8 @@ from translation.mcp_servers import without_connector
 from translation.state import MCP_TOOL_USE, Wanted, continues, hydrate, restore, unknown_results, wanted
 from translation.values import Link, Message, Note, Request, ServerToolUse, Text, ToolResult, ToolUse
 
+TOOL_SEARCH = "tool_search_tool"
+
 
 class Prepared(Struct, frozen=True):
     """A request that is ready to be sent, and everything that the turn has to remember about how it came to be."""
@@ -46,7 +48,7 @@ class Prepared(Struct, frozen=True):
     notes: tuple[Note, ...]
     system_digest: bytes
     tools_digest: bytes
-    offered: tuple[Hosted, ...] = ()  # the tools that the bridge runs itself
+    offered: Offered = NOTHING_OFFERED  # the tools that the bridge runs itself
     stored: Stored = NOTHING_STORED
     waiting: tuple[Ran, ...] = ()  # what the last answer left running: its results come first
 
@@ -84,7 +86,7 @@ async def prepare(
     request: Request,
     identity: Identity,
     route: Route,
-    hosted: tuple[Hosted, ...] = (),
+    offered: Offered = NOTHING_OFFERED,
 ) -> Prepared:
     if request.thread is not None and storage != "full":
         raise ThreadRefused("thread: this key does not store conversations", code="thread_unsupported_request")
@@ -108,7 +110,7 @@ async def prepare(
     restored = tuple(replace(note, message=note.message + moved) for note in notes)
     stored, waits = await _ran(state, conversation, received, wants) if wants.hosted else (NOTHING_STORED, ())
     hydrated = hydrate(received, hashes, snapshot)
-    aimed = aim(hydrated, route, hosted, stored)
+    aimed = aim(hydrated, route, offered, stored)
     return Prepared(
         conversation,
         resolved.base,
@@ -120,17 +122,17 @@ async def prepare(
         _fresh((*restored, *aimed.notes), conversation, hashes),
         digest(received.raw_system) if received.raw_system else b"",
         digest(received.raw_tools) if received.raw_tools else b"",
-        hosted,
+        offered,
         stored,
         waits,
     )
 
 
-def aim(hydrated: Request, route: Route, hosted: tuple[Hosted, ...] = (), stored: Stored = NOTHING_STORED) -> Aimed:
+def aim(hydrated: Request, route: Route, offered: Offered = NOTHING_OFFERED, stored: Stored = NOTHING_STORED) -> Aimed:
     profile = route.target.profile
     native = adapters.relays(profile)
-    offered, kept, offer_notes = _offered(hydrated, hosted, native=native)
-    told = tell(offered, stored, own_only=native) if hosted or stored is not NOTHING_STORED else offered
+    asked, kept, offer_notes = _offered(hydrated, offered, native=native)
+    told = tell(asked, stored, own_only=native) if offered.tools or stored is not NOTHING_STORED else asked
     governed, policy_notes = policies.apply(told, profile, route.policy)
     repaired, repair_notes = repair(governed, profile)
     if native and kept:
@@ -142,15 +144,19 @@ def aim(hydrated: Request, route: Route, hosted: tuple[Hosted, ...] = (), stored
 
 
 def _offered(
-    request: Request, hosted: tuple[Hosted, ...], *, native: bool
+    request: Request, offered: Offered, *, native: bool
 ) -> tuple[Request, dict[str, Hosted], tuple[Note, ...]]:
-    """With the bridge's own tools. Anthropic runs a request's servers itself, unless the bridge has begun to."""
-    serves = any(tool.endpoint.row is None for tool in hosted)
-    asked = request if native and not serves else without_connector(request)
-    if not hosted:
-        return asked, {}, ()
-    offered, kept, notes = offer(asked, [tool.offer for tool in hosted])
-    return offered, {tool.offer.name: tool for tool in hosted if tool.offer.name in kept}, notes
+    """With the bridge's own tools; without the connector's servers, unless they are passed on to Anthropic."""
+    asked = request if native and not offered.connector else without_connector(request)
+    lost = bool(request.mcp_servers) and not native and not offered.connector
+    what = "mcp_servers: left out, since they were meant for Anthropic's own connector"
+    notes = (Note("degradation", "mcp-servers-dropped", what),) if lost else ()
+    if not offered.tools:
+        return asked, {}, notes
+    searches = native and any(tool.type.startswith(TOOL_SEARCH) for tool in asked.tools)
+    request, kept, more = offer(asked, [tool.offer for tool in offered.tools], searches=searches)
+    ours = {tool.offer.name: tool for tool in offered.tools if kept.get(tool.offer.name) is tool.offer}
+    return request, ours, (*notes, *more)
 
 
 def aim_elsewhere(prepared: Prepared, route: Route) -> Prepared:

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from translation.names import ToolNames
 from translation.unicode import json_string, well_formed
 from translation.values import (
     Note,
@@ -18,6 +19,7 @@ from translation.values import (
     ToolResult,
 )
 
+NAME_LIMIT = 128
 OWN = "toolbridge"  # the server that a single HTTP endpoint is shown under
 MCP_TOOL_RESULT = "mcp_tool_result"
 
@@ -30,28 +32,48 @@ class Offer(Struct, frozen=True):
     tool: str  # its name at that server
     description: str = ""
     schema: bytes = b""
+    defer_loading: bool = False
 
 
 def offered_name(server: str, tool: str) -> str:
-    return tool if server == OWN else f"{server}__{tool}"
+    """One that Anthropic takes, whatever servers call themselves and their tools; adapters make it fit the others."""
+    name = tool if server == OWN else f"{server}__{tool}"
+    return ToolNames((), NAME_LIMIT).upstream(name)
 
 
 # ---------------------------------------------------------------- offering
 
 
-def offer(request: Request, offers: Sequence[Offer]) -> tuple[Request, dict[str, Offer], tuple[Note, ...]]:
-    """The request with these tools behind the client's own, which win where a name is taken."""
+def offer(
+    request: Request, offers: Sequence[Offer], *, searches: bool = False
+) -> tuple[Request, dict[str, Offer], tuple[Note, ...]]:
+    """The request with these tools behind the client's own, which win where a name is taken.
+
+    `searches` tells that the upstream loads deferred tools when a search finds them; elsewhere they would be lost.
+    """
     taken = {tool.name for tool in request.tools}
-    kept = {one.name: one for one in offers if one.name not in taken}
-    hidden = sorted({one.name for one in offers} - set(kept))
-    notes = tuple(Note("degradation", "hosted-tool-hidden", f"the client has a tool {name} itself") for name in hidden)
+    kept: dict[str, Offer] = {}
+    notes: list[Note] = []
+    for one in offers:
+        if one.name in taken:
+            notes.append(Note("degradation", "hosted-tool-hidden", f"the client has a tool {one.name} itself"))
+        elif one.name in kept:
+            notes.append(Note("degradation", "hosted-tool-hidden", f"two hosted tools are called {one.name}"))
+        else:
+            kept[one.name] = one
+    deferred = sorted(one.name for one in kept.values() if one.defer_loading)
+    if deferred and not searches:
+        what = f"defer_loading: loaded at once, since nothing could search for them: {', '.join(deferred)}"
+        notes.append(Note("degradation", "deferred-loaded", what[:2000]))
     if not kept:
-        return request, kept, notes
-    added = tuple(
-        Tool(one.name, well_formed(one.description), one.schema or b'{"type":"object","properties":{}}')
-        for one in kept.values()
-    )
-    return replace(request, tools=request.tools + added, raw_tools=b""), kept, notes
+        return request, kept, tuple(notes)
+    added = tuple(_tool(one, deferred=searches and one.defer_loading) for one in kept.values())
+    return replace(request, tools=request.tools + added, raw_tools=b""), kept, tuple(notes)
+
+
+def _tool(one: Offer, *, deferred: bool) -> Tool:
+    schema = one.schema or b'{"type":"object","properties":{}}'
+    return Tool(one.name, well_formed(one.description), schema, defer_loading=deferred)
 
 
 def relaxed(request: Request) -> Request:

@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from translation.hosted import MCP_TOOL_RESULT, offered_name, result_of, server_of
+from translation.mcp_servers import TOOL_LISTING
 from translation.state import MCP_TOOL_USE
 from translation.values import (
     Block,
@@ -24,8 +25,6 @@ from translation.values import (
     ToolResult,
     ToolUse,
 )
-
-MCP_TOOL_LISTING = "mcp_tool_listing"
 
 
 class Stored(Struct, frozen=True):
@@ -57,13 +56,18 @@ def waiting(request: Request) -> tuple[str, ...]:
 
 def told(request: Request, stored: Stored = NOTHING_STORED, *, own_only: bool = False) -> Request:
     """Calls and results in their ordinary places; `own_only` leaves to Anthropic what it ran itself."""
-    if not any(_is_told(block, own_only=own_only) for message in request.messages for block in message.blocks):
+    listings = own_only and bool(request.mcp_servers)  # of servers that Anthropic asks
+    if not any(
+        _is_told(block, own_only=own_only) or (_is_listing(block) and not listings)
+        for message in request.messages
+        for block in message.blocks
+    ):
         return request
     messages: list[Message] = []
     results: tuple[ToolResult, ...] = ()
     for run in _runs(request.messages):
         if run[0].role == "assistant":
-            history = _History(stored, own_only=own_only)
+            history = _History(stored, own_only=own_only, listings=listings)
             history.read(run)
             messages += _brought(results)
             spoken, results = history.messages(), history.open
@@ -92,9 +96,10 @@ class _Round:
 class _History:
     """The answers of one run, cut into rounds. `open` are the last one's results: the next user message brings them."""
 
-    def __init__(self, stored: Stored, *, own_only: bool) -> None:
+    def __init__(self, stored: Stored, *, own_only: bool, listings: bool) -> None:
         self._stored = stored
         self._own_only = own_only
+        self._listings = listings
         self._rounds = [_Round()]
         self._results: dict[str, ToolResult] = {}
         self._touched = False
@@ -128,7 +133,7 @@ class _History:
             self._results[block.tool_use_id] = result_of(block)
             current.answered = True
             return
-        if type(block) is Other and block.type == MCP_TOOL_LISTING and not self._own_only:
+        if _is_listing(block) and not self._listings:
             self._touched = True
             return
         if current.answered:
@@ -175,7 +180,9 @@ def _is_call(block: Block) -> TypeGuard[ServerToolUse]:
     return type(block) is ServerToolUse and block.type == MCP_TOOL_USE
 
 
+def _is_listing(block: Block) -> bool:
+    return type(block) is Other and block.type == TOOL_LISTING
+
+
 def _is_told(block: Block, *, own_only: bool) -> bool:
-    if type(block) is Other:
-        return block.type == MCP_TOOL_LISTING and not own_only
-    return type(block) is ServerToolUse and block.type == MCP_TOOL_USE and (not own_only or block.link is not None)
+    return _is_call(block) and (not own_only or block.link is not None)

@@ -7,8 +7,8 @@ from functools import partial
 from conversations.hosted import queue
 from conversations.hosted.addresses import Allowed
 from conversations.hosted.runner import Limits, Runner
-from conversations.hosted.shelf import Offered, Shelf
-from conversations.hosted.values import Hosted, Outcome
+from conversations.hosted.shelf import Shelf
+from conversations.hosted.values import NOTHING_OFFERED, Hosted, Offered, Outcome
 from conversations.routing import Route
 from conversations.store import Store
 from conversations.store.hosted import Ran, SaveBreaker, SaveProgress, ran
@@ -19,7 +19,6 @@ from translation.values import Request
 
 LOOK_SECONDS = 0.5
 NO_RUNS: list[Ran] = []
-NOTHING: Offered = ((), ())
 
 
 class HostedTools:
@@ -30,10 +29,11 @@ class HostedTools:
         self.shelf = Shelf(store, self._runner)
 
     async def offered(self, key: KeyRow, request: Request, route: Route) -> Offered:
-        """Anthropic runs the servers of a request itself; what is registered here is always the bridge's."""
-        connector = bool(request.mcp_servers) and not adapters.relays(route.target.profile)
+        """What is registered is always the bridge's to run. So are the servers that a request names, if its key may
+        name any; from a key that may not they are passed on to Anthropic, which has a connector itself."""
+        connector = bool(request.mcp_servers) and (key.hosted or not adapters.relays(route.target.profile))
         if self.shelf.empty and not connector:
-            return NOTHING
+            return NOTHING_OFFERED
         names = (request.model, route.target.model, f"{route.target.upstream}/{route.target.model}")
         return await self.shelf.offered(key, request, names, connector=connector)
 

@@ -13,13 +13,13 @@ from urllib.parse import urlsplit
 
 from conversations import secrets
 from conversations.hosted.runner import Runner
-from conversations.hosted.values import Endpoint, Hosted, ToolFailed
+from conversations.hosted.values import NOTHING_OFFERED, Endpoint, Hosted, Offered, ToolFailed
 from conversations.store import Store
 from conversations.store.hosted import Registered, SecretRow, ToolRow, registered
 from conversations.store.reads import KeyRow
 from translation.errors import Forbidden, InvalidRequest, StoreUnavailable
 from translation.hosted import OWN, Offer
-from translation.mcp_servers import Listed, Server, servers
+from translation.mcp_servers import Listed, Server, listing_block, records_listings, servers
 from translation.values import Note, Request
 
 log = logging.getLogger(__name__)
@@ -27,7 +27,6 @@ log = logging.getLogger(__name__)
 LISTING_SECONDS = 300.0
 LISTINGS = 1_000
 PLACEHOLDER = re.compile(r"\{\{\s*([^{}]+?)\s*\}\}")
-Offered = tuple[tuple[Hosted, ...], tuple[Note, ...]]
 
 
 class Shelf:
@@ -59,14 +58,19 @@ class Shelf:
         rows = await self._rows(key, names)
         named = servers(request) if connector else ()
         if not rows and not named:
-            return (), ()
+            return NOTHING_OFFERED
         if named and not key.hosted:
             raise Forbidden("mcp_servers: this API key may not name MCP servers")
-        notes: list[Note] = []
         found = await asyncio.gather(
-            *(self._row(row, notes) for row in rows), *(self._server(key, server) for server in named)
+            *(self._row(row) for row in rows),
+            *(self._server(key, server, recorded=records_listings(request)) for server in named),
         )
-        return tuple(tool for tools in found for tool in tools), tuple(notes)
+        return Offered(
+            tuple(tool for one in found for tool in one.tools),
+            tuple(note for one in found for note in one.notes),
+            tuple(block for one in found for block in one.listings),
+            connector,
+        )
 
     async def find(self, row: int, tool: str) -> Hosted | None:
         """A registered tool, for whoever has only its number: a worker, or a turn that goes on."""
@@ -87,17 +91,17 @@ class Shelf:
         tools = (self._registered or await self._all()).tools
         return [row for row in tools if _is_for(row, key, names)] if tools else []
 
-    async def _row(self, row: ToolRow, notes: list[Note]) -> tuple[Hosted, ...]:
+    async def _row(self, row: ToolRow) -> Offered:
         """An operator's server that is away must not take the conversation with it."""
         try:
             endpoint = self._endpoint(row)
             if row.kind == "http":
-                return (Hosted(Offer(row.name, OWN, row.name, row.description, row.schema.encode()), endpoint),)
+                offer = Offer(row.name, OWN, row.name, row.description, row.schema.encode())
+                return Offered((Hosted(offer, endpoint),))
             listing = await self._listing(endpoint)
         except ToolFailed as failed:
-            notes.append(Note("degradation", "hosted-tool-away", f"{row.name}: {failed.text}"))
-            return ()
-        return tuple(Hosted(offer, endpoint) for offer in Server(row.name, row.url).offers(listing))
+            return Offered(notes=(Note("degradation", "hosted-tool-away", f"{row.name}: {failed.text}"),))
+        return Offered(tuple(Hosted(offer, endpoint) for offer in Server(row.name, row.url).offers(listing)))
 
     def _endpoint(self, row: ToolRow) -> Endpoint:
         kind: Literal["http", "mcp"] = "http" if row.kind == "http" else "mcp"
@@ -113,7 +117,7 @@ class Shelf:
 
     # ------------------------------------------------------------ MCP servers
 
-    async def _server(self, key: KeyRow, server: Server) -> tuple[Hosted, ...]:
+    async def _server(self, key: KeyRow, server: Server, *, recorded: bool) -> Offered:
         headers = (("authorization", f"Bearer {server.token}"),) if server.token else ()
         endpoint = Endpoint("mcp", server.url, f"key {key.id}", headers=headers)
         listing = server.listing
@@ -122,7 +126,13 @@ class Shelf:
                 listing = await self._listing(endpoint)
             except ToolFailed as failed:
                 raise InvalidRequest(f"mcp_servers: {server.name}: {failed.text}") from None
-        return tuple(Hosted(offer, endpoint) for offer in server.offers(listing))
+        unknown = server.unknown(listing)
+        what = f"mcp_servers: {server.name} has no tool {', '.join(unknown)}"
+        return Offered(
+            tuple(Hosted(offer, endpoint) for offer in server.offers(listing)),
+            (Note("degradation", "mcp-tool-unknown", what[:2000]),) if unknown else (),
+            (listing_block(server.name, listing),) if recorded and server.listing is None else (),
+        )
 
     async def _listing(self, endpoint: Endpoint) -> tuple[Listed, ...]:
         """Kept for each server and whoever asks with which secret: two keys may be shown different tools."""

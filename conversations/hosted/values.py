@@ -6,6 +6,7 @@ from typing import Literal
 from msgspec import Struct
 
 from translation.hosted import Offer
+from translation.values import Note
 
 Progress = Callable[[str], Awaitable[None]]
 Failure = Literal[
@@ -37,6 +38,18 @@ class Hosted(Struct, frozen=True):
 
     offer: Offer
     endpoint: Endpoint
+
+
+class Offered(Struct, frozen=True):
+    """What a request is offered."""
+
+    tools: tuple[Hosted, ...] = ()
+    notes: tuple[Note, ...] = ()
+    listings: tuple[bytes, ...] = ()  # blocks that its answer begins with: what servers were asked for
+    connector: bool = False  # its `mcp_servers` are the bridge's matter; else Anthropic's own
+
+
+NOTHING_OFFERED = Offered()
 
 
 class Outcome(Struct, frozen=True):

@@ -12,6 +12,8 @@ from tests.api.conftest import (
     serve_shared,
     shared_upstream,
 )
+from tests.hosted import mcp_peer
+from tests.hosted.anthropic_peer import AnthropicPeer
 from tests.servers.client import Client
 from tests.servers.upstream import ScriptedUpstream
 
@@ -42,14 +44,39 @@ def tool_server() -> Iterator[ScriptedUpstream]:
 
 
 @pytest.fixture(scope="session")
-def hosting(serve_shared: Serve) -> Served:
-    return serve_shared(BRIDGE_TOOL_HOSTS="127.0.0.1", BRIDGE_TOOL_SECONDS="2", BRIDGE_PING_SECONDS="1")
+def claude() -> Iterator[AnthropicPeer]:
+    with AnthropicPeer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def time_url() -> Iterator[str]:
+    with mcp_peer.running("time") as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def odd_url() -> Iterator[str]:
+    with mcp_peer.running("odd") as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def hosting(serve_shared: Serve, claude: AnthropicPeer) -> Served:
+    return serve_shared(
+        BRIDGE_TOOL_HOSTS="127.0.0.1",
+        BRIDGE_TOOL_SECONDS="2",
+        BRIDGE_PING_SECONDS="1",
+        ANTHROPIC_UPSTREAM_URL=claude.url,
+    )
 
 
 @pytest.fixture
-def tools(hosting: Served, tool_server: ScriptedUpstream, shared_upstream: ScriptedUpstream) -> Iterator[Tools]:
-    shared_upstream.reset()
-    tool_server.reset()
+def tools(
+    hosting: Served, tool_server: ScriptedUpstream, shared_upstream: ScriptedUpstream, claude: AnthropicPeer
+) -> Iterator[Tools]:
+    for scripted in (shared_upstream, tool_server, claude):
+        scripted.reset()
     client = Client(hosting.bridge.url, hosting.records.issue(hosted_tools=True))
     yield Tools(hosting, tool_server, client)
     client.close()

@@ -1,13 +1,11 @@
 """The MCP connector: `mcp_servers` in a request, with any model behind the bridge."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from anthropic import Anthropic
 
-from tests.hosted import mcp_peer
 from tests.hosted.conftest import Tools
 from tests.hosted.test_loop import kinds
 from tests.servers import chat
@@ -15,23 +13,16 @@ from tests.servers.client import Client, folded
 from tests.servers.script import Abort, Answer, Raw, json_answer
 
 NOON = {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}
-BETA = {"anthropic-beta": "mcp-client-2025-11-20"}
-
-
-@pytest.fixture(scope="session")
-def time_url() -> Iterator[str]:
-    with mcp_peer.running("time") as url:
-        yield url
-
-
-@pytest.fixture(scope="session")
-def odd_url() -> Iterator[str]:
-    with mcp_peer.running("odd") as url:
-        yield url
+NEW = "mcp-client-2025-11-20"
+BETA = {"anthropic-beta": NEW}
 
 
 def server(url: str, name: str = "odd", **more: Any) -> dict[str, Any]:
     return {"type": "url", "name": name, "url": url, **more}
+
+
+def toolset(name: str = "odd", **more: Any) -> dict[str, Any]:
+    return {"type": "mcp_toolset", "mcp_server_name": name, **more}
 
 
 def offered(tools: Tools, number: int = 0) -> list[str]:
@@ -41,7 +32,8 @@ def offered(tools: Tools, number: int = 0) -> list[str]:
 def test_tools_of_a_server_are_offered_called_and_told(tools: Tools, time_url: str) -> None:
     call = ("call_1", "time__convert_time", NOON)
     tools.served.chat(chat.streamed_calls(call), chat.streamed_text("It is evening there."))
-    blocks = folded(tools.client.events("Noon in Tokyo?", mcp_servers=[server(time_url, "time")], headers=BETA))
+    ask: dict[str, Any] = {"mcp_servers": [server(time_url, "time")], "tools": [toolset("time")], "headers": BETA}
+    blocks = folded(tools.client.events("Noon in Tokyo?", **ask))
     assert kinds(blocks) == ["mcp_tool_use", "mcp_tool_result", "text"]
     assert (blocks[0]["name"], blocks[0]["server_name"]) == ("convert_time", "time")
     assert "21:00" in blocks[1]["content"][0]["text"]
@@ -72,13 +64,8 @@ def test_official_sdk_reads_the_blocks(tools: Tools, odd_url: str) -> None:
 
 def test_toolset_narrows_what_is_offered(tools: Tools, odd_url: str) -> None:
     tools.served.chat(chat.text("hi"))
-    toolset = {
-        "type": "mcp_toolset",
-        "mcp_server_name": "odd",
-        "default_config": {"enabled": False},
-        "configs": {"add": {"enabled": True}},
-    }
-    answer = tools.client.ask("Hello", mcp_servers=[server(odd_url)], tools=[toolset], headers=BETA)
+    one = toolset(default_config={"enabled": False}, configs={"add": {"enabled": True}})
+    answer = tools.client.ask("Hello", mcp_servers=[server(odd_url)], tools=[one], headers=BETA)
     assert answer.status_code == 200, answer.text
     assert offered(tools) == ["odd__add"]
 

@@ -153,6 +153,12 @@ def test_what_the_bridge_added_to_system_and_tools_is_written() -> None:
     )
 
 
+def test_a_tool_that_is_to_be_searched_for_says_so() -> None:
+    request = Request(model="m", messages=(), max_tokens=1, tools=(Tool("late", defer_loading=True), Tool("now")))
+    late, now = msgspec.json.decode(Anthropic().build(request, TARGET).body)["tools"]
+    assert (late["defer_loading"], "defer_loading" in now) == (True, False)
+
+
 def test_a_longer_history_only_appends() -> None:
     more = BODY[: -len(b" ]}")] + b',{"role":"assistant","content":"x"},{"role":"user","content":"y"} ]}'
     assert build(read(more)).body.startswith(BODY[: -len(b" ]}")])

@@ -47,7 +47,8 @@ def tools(raw: Raw, betas: tuple[str, ...]) -> tuple[Tool, ...]:
 def _parsed(raw: bytes, *, eager: bool) -> tuple[Tool, ...]:
     raws = decode(_RAWS, raw, "tools")
     found = tuple([_tool(one, f"tools.{index}", eager=eager) for index, one in enumerate(raws)])
-    if len({tool.name for tool in found}) < len(found):
+    names = [tool.name for tool in found if tool.type != "mcp_toolset"]  # those have a server's
+    if len(set(names)) < len(names):
         raise InvalidRequest("tools: Tool names must be unique.")
     return found
 

@@ -141,7 +141,8 @@ def _tool(tool: Tool) -> bytes:
     if tool.type != "custom":
         return msgspec.json.encode({"type": tool.type, "name": tool.name})
     schema = Raw(tool.schema or b'{"type":"object"}')
-    return msgspec.json.encode({"name": tool.name, "description": tool.description, "input_schema": schema})
+    value: dict[str, object] = {"name": tool.name, "description": tool.description, "input_schema": schema}
+    return msgspec.json.encode(value | {"defer_loading": True} if tool.defer_loading else value)
 
 
 # ---------------------------------------------------------------- JSON by its outermost layer

@@ -137,7 +137,9 @@ def test_listing_is_for_servers_only() -> None:
     listing = {"type": "mcp_tool_listing", "mcp_server_name": "maps", "tools": []}
     assert shape(told(request("hi", [listing, text("hello")])))[1:] == [("assistant", ["hello"])]
     asked = request("hi", [listing, text("hello")])
-    assert told(asked, own_only=True) is asked
+    served = msgspec.structs.replace(asked, mcp_servers=b"[{}]")
+    assert told(served, own_only=True) is served
+    assert shape(told(asked, own_only=True))[1:] == [("assistant", ["hello"])]
     assert shape(told(request("hi", [listing])))[1:] == []
 
 

@@ -1,6 +1,7 @@
 """Hosted tools beside the client's own, and the blocks that the client sees of them."""
 
 import json
+import re
 
 import msgspec
 
@@ -28,9 +29,29 @@ def test_clients_tool_of_the_same_name_wins() -> None:
     assert [note.rule for note in notes] == ["hosted-tool-hidden"]
 
 
+def test_first_of_two_hosted_tools_of_one_name_wins() -> None:
+    second = Offer("weather", "maps", "weather")
+    request, kept, notes = offer(ASK, [WEATHER, second])
+    assert [tool.name for tool in request.tools] == ["weather"]
+    assert kept["weather"] is WEATHER
+    assert [note.what for note in notes] == ["two hosted tools are called weather"]
+
+
+def test_deferred_tools_are_loaded_where_nothing_searches() -> None:
+    late = Offer("maps__route", "maps", "route", defer_loading=True)
+    request, _, notes = offer(ASK, [WEATHER, late])
+    assert [tool.defer_loading for tool in request.tools] == [False, False]
+    assert [note.rule for note in notes] == ["deferred-loaded"]
+    request, _, notes = offer(ASK, [WEATHER, late], searches=True)
+    assert ([tool.defer_loading for tool in request.tools], notes) == ([False, True], ())
+
+
 def test_single_endpoints_keep_their_name_and_servers_prefix_theirs() -> None:
     assert offered_name(OWN, "weather") == "weather"
     assert offered_name("maps", "route") == "maps__route"
+    odd = {offered_name("my maps", "find.route"), offered_name("my maps", "find/route"), offered_name("m" * 128, "x")}
+    assert len(odd) == 3
+    assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,128}", name) for name in odd)
 
 
 def test_forced_choice_is_for_the_first_round_only() -> None:

@@ -1,5 +1,6 @@
 """`mcp_servers` and `mcp_toolset`: what a client may write, and which tools it means."""
 
+import json
 from typing import Any
 
 import msgspec
@@ -7,17 +8,32 @@ import pytest
 
 from translation.client.parse import parse
 from translation.errors import InvalidRequest
-from translation.mcp_servers import MOST, Listed, Server, servers, without_connector
+from translation.mcp_servers import (
+    MOST,
+    Listed,
+    Server,
+    listing_block,
+    records_listings,
+    servers,
+    without_connector,
+)
 from translation.values import Request
 
 LISTING = (Listed("read", "Reads", b"{}"), Listed("write"), Listed("drop"))
 
 
-def asked(*given: dict[str, Any], tools: list[dict[str, Any]] | None = None) -> Request:
-    body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}], "mcp_servers": list(given)}
+def asked(
+    *given: dict[str, Any], tools: list[dict[str, Any]] | None = None, said: Any = None, betas: tuple[str, ...] = ()
+) -> Request:
+    messages = [{"role": "user", "content": "hi"}, *([{"role": "assistant", "content": said}] if said else [])]
+    body = {"model": "m", "max_tokens": 9, "messages": messages, "mcp_servers": list(given)}
     if tools is not None:
         body["tools"] = tools
-    return parse(msgspec.json.encode(body), "2023-06-01", ())
+    return parse(msgspec.json.encode(body), "2023-06-01", betas)
+
+
+def toolset(name: str = "files", **more: Any) -> dict[str, Any]:
+    return {"type": "mcp_toolset", "mcp_server_name": name, **more}
 
 
 def server(**more: Any) -> dict[str, Any]:
@@ -44,15 +60,70 @@ def test_tool_configuration_narrows_the_tools() -> None:
 
 
 def test_toolset_switches_tools_on_and_off() -> None:
-    def toolset(**more: Any) -> list[dict[str, Any]]:
-        return [{"type": "mcp_toolset", "mcp_server_name": "files", **more}]
-
     own = {"name": "own", "input_schema": {"type": "object"}}
-    assert wanted(asked(server(), tools=[own, *toolset()])) == ["read", "write", "drop"]
+    assert wanted(asked(server(), tools=[own, toolset()])) == ["read", "write", "drop"]
     off = toolset(configs={"drop": {"enabled": False}, "read": {"enabled": True}, "write": {"defer_loading": True}})
-    assert wanted(asked(server(), tools=off)) == ["read", "write"]
+    assert wanted(asked(server(), tools=[off])) == ["read", "write"]
     on = toolset(default_config={"enabled": False}, configs={"read": {"enabled": True}})
-    assert wanted(asked(server(), tools=on)) == ["read"]
+    assert wanted(asked(server(), tools=[on])) == ["read"]
+
+
+def test_configurations_are_merged_from_the_tool_to_the_set_to_the_server() -> None:
+    mixed = toolset(
+        default_config={"enabled": False, "defer_loading": True},
+        configs={"read": {"enabled": True, "defer_loading": False}, "write": {"enabled": True}, "gone": {}},
+    )
+    (one,) = servers(asked(server(), tools=[mixed]))
+    assert [(offer.tool, offer.defer_loading) for offer in one.offers(LISTING)] == [("read", False), ("write", True)]
+    assert one.unknown(LISTING) == ("gone",)
+    old = server(tool_configuration={"allowed_tools": ["read", "write"]})
+    assert wanted(asked(old, tools=[toolset()])) == ["read", "write"]
+    assert wanted(asked(old, tools=[toolset(configs={"write": {"enabled": False}})])) == ["read"]
+
+
+@pytest.mark.parametrize("beta", ["mcp-client-2025-11-20", "mcp-client-2026-09-15"])
+def test_server_that_no_toolset_names_is_refused_since_there_are_toolsets(beta: str) -> None:
+    words = r"^MCP server 'files' is defined but not referenced by any `mcp_toolset` in `tools`\.$"
+    with pytest.raises(InvalidRequest, match=words):
+        servers(asked(server(), betas=(beta,)))
+    assert wanted(asked(server(), tools=[toolset()], betas=(beta,))) == ["read", "write", "drop"]
+    assert wanted(asked(server(), betas=("mcp-client-2025-04-04", "other-2027-01-01"))) == ["read", "write", "drop"]
+
+
+def test_server_has_one_toolset() -> None:
+    with pytest.raises(InvalidRequest, match="MCP server 'files' is referenced by more than one `mcp_toolset`"):
+        servers(asked(server(), tools=[toolset(), toolset()]))
+
+
+def test_tool_may_be_called_like_a_server() -> None:
+    own = {"name": "files", "input_schema": {"type": "object"}}
+    assert wanted(asked(server(), tools=[own, toolset()])) == ["read", "write", "drop"]
+
+
+def test_recorded_listing_pins_the_tools_of_later_requests() -> None:
+    block = json.loads(listing_block("files", [Listed("read", "Reads \ud800", b'{"type":"object"}'), Listed("x")]))
+    assert block == {
+        "type": "mcp_tool_listing",
+        "mcp_server_name": "files",
+        "tools": [
+            {"name": "read", "description": "Reads \ufffd", "input_schema": {"type": "object"}},
+            {"name": "x", "description": "", "input_schema": {}},
+        ],
+    }
+    pinned = (Listed("read", "Reads \ufffd", b'{"type":"object"}'), Listed("x", "", b"{}"))
+    said = [block, {"type": "text", "text": "hello"}]
+    assert servers(asked(server(), said=said))[0].listing == pinned
+    assert servers(asked(server(), tools=[toolset()], said=said))[0].listing == pinned
+    own = toolset(tools=[{"name": "mine", "input_schema": {}}])
+    assert servers(asked(server(), tools=[own], said=said))[0].listing == (Listed("mine", "", b"{}"),)
+    assert servers(asked(server(name="other"), said=said))[0].listing is None
+    with pytest.raises(InvalidRequest, match=r"messages\.1\.content\.0: "):
+        servers(asked(server(), said=[{"type": "mcp_tool_listing", "tools": []}]))
+
+
+def test_listings_are_recorded_where_the_beta_says_so() -> None:
+    assert not records_listings(asked(server(), betas=("mcp-client-2025-11-20", "zzz-2027-01-01")))
+    assert records_listings(asked(server(), betas=("mcp-client-2026-09-15",)))
 
 
 def test_pinned_listing_is_taken_from_the_toolset() -> None:
@@ -60,8 +131,7 @@ def test_pinned_listing_is_taken_from_the_toolset() -> None:
         {"name": "read", "input_schema": {"type": "object"}},
         {"name": "x", "description": "d", "input_schema": {}},
     ]
-    toolset = {"type": "mcp_toolset", "mcp_server_name": "files", "tools": tools}
-    (one,) = servers(asked(server(), tools=[toolset]))
+    (one,) = servers(asked(server(), tools=[toolset(tools=tools)]))
     assert one.listing == (Listed("read", "", b'{"type":"object"}'), Listed("x", "d", b"{}"))
 
 
@@ -86,15 +156,13 @@ def test_wrong_server_is_named(given: list[dict[str, Any]], path: str) -> None:
 
 
 def test_toolset_of_a_server_that_is_not_there_is_named() -> None:
-    toolset = {"type": "mcp_toolset", "mcp_server_name": "other"}
     with pytest.raises(InvalidRequest, match=r"tools\.0\.mcp_server_name: MCP server 'other' not found"):
-        servers(asked(server(), tools=[toolset]))
+        servers(asked(server(), tools=[toolset("other")]))
 
 
 def test_other_upstreams_get_the_request_without_the_connector() -> None:
-    toolset = {"type": "mcp_toolset", "mcp_server_name": "files"}
     own = {"name": "own", "input_schema": {"type": "object"}}
-    plain = without_connector(asked(server(), tools=[toolset, own]))
+    plain = without_connector(asked(server(), tools=[toolset(), own]))
     assert ([tool.name for tool in plain.tools], plain.mcp_servers, plain.raw_tools) == (["own"], b"", b"")
     bare = without_connector(asked(server()))
     assert (bare.tools, bare.mcp_servers) == ((), b"")
