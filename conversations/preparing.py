@@ -138,7 +138,7 @@ def aim(hydrated: Request, route: Route, offered: Offered = NOTHING_OFFERED, sto
     if native and kept:
         repaired = replace(repaired, stream=True)  # the answer is cut into blocks: only a stream has them
     sent = build(repaired, route)
-    lost = adapters.left_out(repaired, profile)
+    lost = adapters.left_out(governed, profile)
     notes = (*offer_notes, *policy_notes, *repair_notes, *sent.notes, *lost)
     return Aimed(route, repaired, sent, notes, kept)
 

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from translation.adapter import Adapter, Forgetful, Target, UpstreamRequest, Writer
 from translation.errors import OPAQUE_STATE_REJECTED, BridgeError
+from translation.fields import unheard
 from translation.hosted import Offer
 from translation.hosted_relay import HostedRelay
 from translation.providers.anthropic import Anthropic
@@ -38,7 +39,13 @@ def adapter(profile: Profile) -> Adapter:
 
 
 def left_out(request: Request, profile: Profile) -> tuple[Note, ...]:
-    """Chat parameters that only another dialect has."""
+    """What only another dialect has. To Anthropic goes all that its own clients wrote."""
+    told = profile.dialect == "anthropic" and bool(request.body)
+    return (*_other_parameters(request, profile), *(() if told else unheard(request, profile)))
+
+
+def _other_parameters(request: Request, profile: Profile) -> tuple[Note, ...]:
+    """Chat parameters."""
     if not request.extras or profile.dialect in CHAT:
         return ()
     names = ", ".join(msgspec.json.decode(request.extras, type=dict[str, msgspec.Raw]))

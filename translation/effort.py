@@ -16,7 +16,8 @@ def effort(request: Request, profile: Profile, model: str) -> tuple[str, tuple[N
     if not wish:
         return "", ()
     if not levels:
-        return "", () if wish == "none" else (_note(f"{model} takes no effort; {wish} was asked for"),)
+        thinks = wish != "none" or is_reasoning(profile, model) or bool(profile.markup)
+        return "", (_note(f"{model} takes no effort; {wish} was asked for"),) if thinks else ()
     level = nearest(wish, levels)
     return level, () if level == wish else (_note(f"{model} knows {', '.join(levels)}; {wish} became {level}"),)
 

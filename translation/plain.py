@@ -1,5 +1,7 @@
 """Blocks that a model does not take as they are, in words: documents, search results, what servers ran, the unknown."""
 
+from collections.abc import Callable
+
 import msgspec
 
 from translation.values import (
@@ -18,15 +20,38 @@ LIMIT = 8000  # characters of a summarised block
 OPAQUE = ("encrypted_content", "encrypted_index", "encrypted_stdout", "signature", "data", "cache_control")
 
 
-def document(block: Document) -> str:
-    """A text document. A PDF or a file has no text here: its adapter sends it natively or refuses it."""
+def document(block: Document, shown: int = 0) -> str:
+    """A text document, of whose images so many follow it. A PDF or a file has no text here: its adapter sends it
+    natively or refuses it."""
     inner = block.data if block.kind == "text" else join(block.blocks)
     head = [f"[document: {block.title or 'untitled'}]"]
     if block.context:
         head.append(block.context)
-    images = sum(isinstance(part, Image) for part in block.blocks)
-    lost = [f"[{images} of its images left out: a document is told as text here]"] if images else []
-    return "\n".join([*head, inner, *lost])
+    lost = len(pictures(block)) - shown
+    tail = [f"[images of it that follow: {shown}]"] if shown else []
+    tail += [f"[images of it that are left out: {lost}]"] if lost else []
+    return "\n".join([*head, inner, *tail])
+
+
+def pictures(block: Block) -> tuple[Image, ...]:
+    """The images in a document that is made of blocks."""
+    if type(block) is not Document or block.kind != "content":
+        return ()
+    return tuple(part for part in block.blocks if type(part) is Image)
+
+
+def unpacked(block: Block, takes: Callable[[Image], bool]) -> tuple[Block, ...]:
+    """A document with images in it as its text and those of the images that the model takes; any other as it is."""
+    images = pictures(block)
+    if type(block) is not Document or not images:
+        return (block,)
+    shown = tuple(filter(takes, images))
+    return (Text(document(block, len(shown))), *shown)
+
+
+def is_cited(block: Block) -> bool:
+    """Whether the client wants answers that cite it."""
+    return isinstance(block, Document | SearchResult) and block.citations
 
 
 def search_result(block: SearchResult) -> str:

@@ -29,10 +29,10 @@ def kind(tool: Tool) -> Kind:
 def definition(tool: Tool) -> Definition:
     """What to tell another model about a tool: its own words, or the table's for a typed client tool."""
     if tool.type == "custom":
-        return Definition(tool.description, tool.schema)
+        return Definition(tool.description + _examples(tool), tool.schema)
     for pattern, known in CLIENT_TOOLS:
         if fnmatchcase(tool.type, pattern):
-            return Definition(known.description + _screen(tool), known.schema)
+            return Definition(known.description + _screen(tool) + _examples(tool), known.schema)
     return Definition(tool.description, tool.schema)
 
 
@@ -49,6 +49,10 @@ def _screen(tool: Tool) -> str:
     if not screen.display_width_px:
         return ""
     return f" The screen is {screen.display_width_px} x {screen.display_height_px} pixels."
+
+
+def _examples(tool: Tool) -> str:
+    return f"\n\nExamples of its input: {tool.examples.decode()}" if tool.examples else ""
 
 
 def _string(description: str, *choices: str) -> dict[str, object]:

@@ -62,12 +62,14 @@ class Document(Struct, frozen=True):
     blocks: "tuple[Block, ...]" = ()  # for `content`
     title: str = ""
     context: str = ""
+    citations: bool = False  # the client wants answers that cite it
 
 
 class SearchResult(Struct, frozen=True):
     title: str
     source: str
     blocks: "tuple[Block, ...]"
+    citations: bool = False
 
 
 class Thinking(Struct, frozen=True):
@@ -143,6 +145,7 @@ class Message(Struct, frozen=True):
     blocks: tuple[Block, ...]
     raw: bytes = b""  # the message as the client wrote it; b"" once the bridge changed or made it
     origin: Origin | None = None  # set by hydration on assistant messages that the bridge delivered
+    options: tuple[str, ...] = ()  # fields beside role and content that only Anthropic knows: `clear_at`
 
 
 # ---------------------------------------------------------------- the rest of a request
@@ -156,6 +159,8 @@ class Tool(Struct, frozen=True):
     strict: bool = False
     defer_loading: bool = False
     eager: bool = False  # eager_input_streaming
+    examples: bytes = b""  # input_examples, a JSON array
+    callers: tuple[str, ...] = ()  # allowed_callers; () is everyone
     raw: bytes = b""  # the definition as the client wrote it
 
 
@@ -169,6 +174,13 @@ class ThinkingConfig(Struct, frozen=True):
     kind: Literal["enabled", "adaptive", "between_tools", "disabled"]
     budget_tokens: int | None = None
     display: str = ""  # "", `summarized`, `omitted`, `updates`
+
+
+class Field(Struct, frozen=True):
+    """A field of a request that has no canonical form, as the client wrote it."""
+
+    name: str  # with a dot for a part of one that has: `output_config.task_budget`
+    value: bytes
 
 
 class Thread(Struct, frozen=True):
@@ -196,12 +208,17 @@ class Request(Struct, frozen=True, kw_only=True):
     mcp_servers: bytes = b""  # JSON array
     version: str = "2023-06-01"
     betas: tuple[str, ...] = ()
-    unknown: tuple[str, ...] = ()  # top-level fields that this bridge does not carry
+    others: tuple[Field, ...] = ()  # what only Anthropic, or nobody, knows
     open_ended: bool = False  # the client set no limit: `max_tokens` is only for targets that need one
     extras: bytes = b""  # JSON object: chat parameters without a canonical form, for targets that speak chat
     body: bytes = b""  # the whole body as the client wrote it
     raw_system: bytes = b""
     raw_tools: bytes = b""
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The top-level fields that this bridge does not carry."""
+        return tuple(field.name for field in self.others if "." not in field.name)
 
 
 class Usage(Struct, frozen=True):

@@ -310,9 +310,13 @@ def test_a_schema_is_always_an_object_with_properties(schema: bytes, expected: d
 
 
 def test_strictness_is_passed_where_it_is_known() -> None:
-    strict = replace(READ, strict=True)
+    schema = b'{"type":"object","properties":{"a":{}},"required":["a"],"additionalProperties":false}'
+    strict = replace(READ, strict=True, schema=schema)
     assert body(asking(tools=(strict,)))["tools"][0]["function"]["strict"] is True
-    assert "strict" not in body(asking(tools=(strict,)), "moonshot")["tools"][0]["function"]
+    loose = replace(READ, strict=True)
+    for request, provider in ((asking(tools=(strict,)), "moonshot"), (asking(tools=(loose,)), "openai")):
+        assert "strict" not in body(request, provider)["tools"][0]["function"]
+        assert rules(request, provider) == ["strict-dropped"]
 
 
 def test_a_typed_client_tool_gets_a_schema_and_a_server_tool_is_left_out_with_a_note() -> None:

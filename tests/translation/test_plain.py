@@ -20,7 +20,7 @@ def test_a_text_document_has_its_title_context_and_text() -> None:
 
 def test_a_document_says_which_images_it_lost() -> None:
     told = document(Document("content", "", blocks=(Text("a"), Image("base64", "iVBO", "image/png"))))
-    assert told == "[document: untitled]\na\n[1 of its images left out: a document is told as text here]"
+    assert told == "[document: untitled]\na\n[images of it that are left out: 1]"
 
 
 def test_a_search_result_names_its_source() -> None:

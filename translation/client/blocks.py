@@ -85,24 +85,31 @@ class ImageWire(Wire, tag="image"):
                 assert_never(self.source)
 
 
+class Citations(Struct):
+    """Whether answers are to cite a source."""
+
+    enabled: bool | None = None
+
+
 class DocumentWire(Wire, tag="document"):
     source: Base64Source | TextSource | ContentSource | URLSource | FileSource
     title: str | None = None
     context: str | None = None
+    citations: Citations | None = None
 
     def value(self, path: str) -> Document:
-        title, context = self.title or "", self.context or ""
+        about = self.title or "", self.context or "", _cited(self.citations)
         match self.source:
             case Base64Source(media_type=media_type, data=data):
-                return Document("base64", data, media_type, (), title, context)
+                return Document("base64", data, media_type, (), *about)
             case TextSource(media_type=media_type, data=data):
-                return Document("text", data, media_type, (), title, context)
+                return Document("text", data, media_type, (), *about)
             case ContentSource(content=content):
-                return Document("content", "", "", blocks(content, path + ".source.content", LEAVES), title, context)
+                return Document("content", "", "", blocks(content, path + ".source.content", LEAVES), *about)
             case URLSource(url=url):
-                return Document("url", url, "", (), title, context)
+                return Document("url", url, "", (), *about)
             case FileSource(file_id=file_id):
-                return Document("file", file_id, "", (), title, context)
+                return Document("file", file_id, "", (), *about)
             case _:
                 assert_never(self.source)
 
@@ -111,9 +118,15 @@ class SearchResultWire(Wire, tag="search_result"):
     title: str
     source: str
     content: Raw
+    citations: Citations | None = None
 
     def value(self, path: str) -> SearchResult:
-        return SearchResult(self.title, self.source, blocks(self.content, path + ".content", LEAVES))
+        inner = blocks(self.content, path + ".content", LEAVES)
+        return SearchResult(self.title, self.source, inner, _cited(self.citations))
+
+
+def _cited(citations: Citations | None) -> bool:
+    return citations is not None and bool(citations.enabled)
 
 
 class ThinkingWire(Wire, tag="thinking"):

@@ -4,11 +4,14 @@ import msgspec
 from msgspec import Raw, Struct
 
 from translation.client.paths import carried_object, decode, named, one_of, wrong
-from translation.values import ThinkingConfig, Thread
+from translation.values import Field, ThinkingConfig, Thread
 
 EFFORTS = ("low", "medium", "high", "xhigh", "max")
 THINKING = ("enabled", "adaptive", "between_tools", "disabled")
 MIN_BUDGET = 1024
+
+
+ABSENT = Raw(b"")
 
 
 class ThinkingWire(Struct):
@@ -25,6 +28,7 @@ class FormatWire(Struct):
 class OutputWire(Struct):
     effort: str | None = None
     format: FormatWire | None = None
+    task_budget: Raw = ABSENT
 
 
 class MetadataWire(Struct):
@@ -59,12 +63,22 @@ def thinking(raw: Raw) -> ThinkingConfig:
             raise one_of("thinking.type", THINKING, other)
 
 
-def output_config(raw: Raw) -> tuple[str, bytes]:
-    """The effort and the schema of the answer; "" and b"" when they are not given."""
+class Output(Struct, frozen=True):
+    effort: str = ""
+    schema: bytes = b""
+    others: tuple[Field, ...] = ()
+
+
+def output_config(raw: Raw) -> Output:
     wire = decode(_OUTPUT, raw, "output_config")
     if wire.effort is not None and wire.effort not in EFFORTS:
         raise one_of("output_config.effort", EFFORTS, wire.effort)
-    return wire.effort or "", _schema(wire.format, "output_config.format") if wire.format else b""
+    budget = bytes(wire.task_budget)
+    return Output(
+        wire.effort or "",
+        _schema(wire.format, "output_config.format") if wire.format else b"",
+        (Field("output_config.task_budget", budget),) if budget not in (b"", b"null") else (),
+    )
 
 
 def output_format(raw: Raw) -> bytes:

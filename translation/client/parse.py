@@ -15,13 +15,14 @@ from translation.client.paths import Fields, carried, decode, named, one_of, spl
 from translation.client.tools import tool_choice, tools
 from translation.errors import InvalidRequest
 from translation.memo import Memo
-from translation.values import Message, Request, Text, Thread
+from translation.values import Field, Message, Request, Text, Thread
 
 VERSIONS = ("2023-06-01", "2026-10-21")
 ROLES = ("user", "assistant", "system")
 SAMPLING = ("temperature", "top_p", "top_k")
 MAX_MESSAGES = 100_000
 MAX_INTEGER = 2**31 - 1
+NULL = Raw(b"null")
 # fmt: off
 CARRIED = frozenset({
     "model", "messages", "max_tokens", "system", "tools", "tool_choice", "stream", "temperature", "top_p", "top_k",
@@ -33,6 +34,8 @@ CARRIED = frozenset({
 class MessageWire(Struct):
     role: str
     content: Raw
+    clear_at: Raw = NULL
+    output_config: Raw = NULL
 
 
 T = TypeVar("T")
@@ -55,7 +58,8 @@ def parse(body: bytes, version: str, betas: tuple[str, ...], *, counting: bool =
         _refuse_sampling(fields, version)
     thread = options.thread(fields["thread"]) if "thread" in fields else None
     offered = tools(fields["tools"], betas) if "tools" in fields else ()
-    effort, schema = options.output_config(fields["output_config"]) if "output_config" in fields else ("", b"")
+    output = options.output_config(fields["output_config"]) if "output_config" in fields else options.Output()
+    schema = output.schema
     if not schema and "output_format" in fields:
         schema = options.output_format(fields["output_format"])
     return Request(
@@ -71,14 +75,14 @@ def parse(body: bytes, version: str, betas: tuple[str, ...], *, counting: bool =
         top_k=_natural(_optional(fields, "top_k", _INTEGER), "top_k"),
         stop_sequences=_stop_sequences(fields),
         thinking=options.thinking(fields["thinking"]) if "thinking" in fields else None,
-        effort=effort,
+        effort=output.effort,
         output_schema=schema,
         user_id=options.user_id(fields["metadata"]) if "metadata" in fields else "",
         thread=thread,
         mcp_servers=_mcp_servers(fields["mcp_servers"]) if "mcp_servers" in fields else b"",
         version=version,
         betas=betas,
-        unknown=tuple([name for name in fields if name not in CARRIED]),
+        others=(*[Field(name, bytes(raw)) for name, raw in fields.items() if name not in CARRIED], *output.others),
         body=body,
         raw_system=bytes(fields.get("system", b"")),
         raw_tools=bytes(fields.get("tools", b"")),
@@ -137,9 +141,14 @@ def _parsed(raw: bytes, path: str) -> Message:
     wire = decode(_MESSAGE, raw, path)
     match wire.role:
         case "user" | "assistant" | "system" as role:
-            return Message(role, blocks(wire.content, path + ".content"), raw)
+            return Message(role, blocks(wire.content, path + ".content"), raw, options=_options(wire))
         case other:
             raise one_of(path + ".role", ROLES, other)
+
+
+def _options(wire: MessageWire) -> tuple[str, ...]:
+    given = (("clear_at", wire.clear_at, b'"never"'), ("output_config", wire.output_config, b"{}"))
+    return tuple([name for name, raw, usual in given if raw is not NULL and bytes(raw) not in (b"null", usual)])
 
 
 def parse_system(raw: Raw | bytes) -> tuple[Text, ...]:

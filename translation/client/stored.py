@@ -29,6 +29,8 @@ from translation.values import (
 
 Json = dict[str, object]
 
+CITED: Json = {"enabled": True}
+
 
 def parse_blocks(content: bytes) -> tuple[Block, ...]:
     return blocks(content, "content")
@@ -67,7 +69,8 @@ def _json(block: Block) -> Json:  # noqa: C901, PLR0911  # one case per kind of 
             return _document(block)
         case SearchResult(title=title, source=source):
             content = [_json(inner) for inner in block.blocks]
-            return {"type": "search_result", "title": title, "source": source, "content": content}
+            value = {"type": "search_result", "title": title, "source": source, "content": content}
+            return value | ({"citations": CITED} if block.citations else {})
         case ToolReference(tool_name=name):
             return {"type": "tool_reference", "tool_name": name}
         case ServerToolUse(raw=b""):
@@ -93,6 +96,8 @@ def _document(block: Document) -> Json:
         value["title"] = block.title
     if block.context:
         value["context"] = block.context
+    if block.citations:
+        value["citations"] = CITED
     return value
 
 

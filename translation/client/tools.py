@@ -21,6 +21,8 @@ class ToolWire(Struct):
     strict: bool | None = None
     defer_loading: bool | None = None
     eager_input_streaming: bool | None = None
+    input_examples: Raw = ABSENT
+    allowed_callers: list[str] | None = None
     mcp_server_name: str | None = None
 
 
@@ -64,6 +66,8 @@ def _tool(raw: Raw, path: str, *, eager: bool) -> Tool:
         strict=bool(wire.strict),
         defer_loading=bool(wire.defer_loading),
         eager=eager or bool(wire.eager_input_streaming),
+        examples=_examples(wire, path + ".input_examples"),
+        callers=tuple(wire.allowed_callers or ()),
         raw=bytes(raw) if kind == "custom" else carried(raw, path),
     )
 
@@ -82,6 +86,13 @@ def _schema(wire: ToolWire, path: str) -> bytes:
     if bytes(wire.input_schema) in (b"", b"null"):
         return b""
     return carried_object(wire.input_schema, path)
+
+
+def _examples(wire: ToolWire, path: str) -> bytes:
+    if bytes(wire.input_examples) in (b"", b"null", b"[]"):
+        return b""
+    decode(_RAWS, wire.input_examples, path)
+    return carried(wire.input_examples, path)
 
 
 def tool_choice(raw: Raw, offered: tuple[Tool, ...]) -> ToolChoice:

@@ -12,7 +12,7 @@ from msgspec import Raw, Struct
 from translation.client.paths import Fields, carried, carried_object, decode, named, one_of, split, wrong
 from translation.openai_client.messages import conversation
 from translation.openai_client.tools import tool_choice, tools
-from translation.values import Request, ThinkingConfig
+from translation.values import Field, Request, ThinkingConfig
 
 NO_LIMIT = 32_000  # for upstreams that insist on one
 MAX_INTEGER = 2**31 - 1
@@ -97,7 +97,7 @@ def parse(body: bytes) -> Chat:
         output_schema=schema,
         extras=extras,
         user_id=_optional(fields, "user", _STRING) or "",
-        unknown=tuple(name for name in fields if name not in CARRIED),
+        others=tuple(Field(name, bytes(raw)) for name, raw in fields.items() if name not in CARRIED),
     )
     options = _optional(fields, "stream_options", _OPTIONS)
     return Chat(request, options is not None and bool(options.include_usage))

@@ -5,7 +5,7 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Raw
 
-from translation import typed_tools
+from translation import fields, typed_tools
 from translation.adapter import Decoder, Target, UpstreamRequest
 from translation.effort import nearest, wanted
 from translation.errors import BridgeError, InvalidRequest
@@ -14,6 +14,7 @@ from translation.providers.gemini_contents import Part, contents
 from translation.providers.gemini_errors import failure
 from translation.providers.gemini_models import Abilities, abilities
 from translation.providers.gemini_stream import GeminiDecoder
+from translation.providers.profiles import Profile
 from translation.schema import lower
 from translation.values import Note, Request, Tool
 
@@ -28,7 +29,7 @@ class Gemini:
     def build(self, request: Request, target: Target) -> UpstreamRequest:
         notes: list[Note] = []
         able = abilities(target.model)
-        declared, search = _sorted_tools(request, able, notes)
+        declared, search = _sorted_tools(request, able, target.profile, notes)
         names = ToolNames((tool.name for tool in declared), target.profile.name_limit, letter_first=True)
         system, config = _system(request), _config(request, able, target.model, notes)
         if request.output_schema and declared and not able.mixes:
@@ -40,6 +41,8 @@ class Gemini:
             body["systemInstruction"] = {"parts": [{"text": text} for text in system]}
         body |= _tools(declared, search, names, notes)
         body |= _tool_config(request, declared, search, names, notes)
+        if request.user_id:
+            notes.append(Note("degradation", "parameter-dropped", "metadata.user_id: Gemini takes no name of a user"))
         body["generationConfig"] = config
         body["contents"] = contents(request, target, names, notes)  # last: what a longer history only appends to
         return UpstreamRequest(
@@ -152,7 +155,7 @@ def _structure_in_words(request: Request, system: list[str], notes: list[Note]) 
 # ---------------------------------------------------------------- tools
 
 
-def _sorted_tools(request: Request, able: Abilities, notes: list[Note]) -> tuple[list[Tool], bool]:
+def _sorted_tools(request: Request, able: Abilities, profile: Profile, notes: list[Note]) -> tuple[list[Tool], bool]:
     """The tools to declare as functions, and whether to search."""
     declared = [tool for tool in request.tools if typed_tools.kind(tool) != "server"]
     search = False
@@ -166,6 +169,7 @@ def _sorted_tools(request: Request, able: Abilities, notes: list[Note]) -> tuple
             notes.append(Note("degradation", "search-left-out", what))
         else:
             search = True
+            notes += fields.search(tool, profile)[1]
     return declared, search
 
 
@@ -187,6 +191,9 @@ def _declaration(tool: Tool, names: ToolNames, notes: list[Note]) -> Part:
     if not lowered.empty:  # a function without parameters has none, not an object without properties
         out["parameters"] = Raw(lowered.schema)
     _lowered(notes, f"tools.{tool.name}.input_schema", lowered.notes)
+    if tool.strict:
+        what = f"tools: Gemini cannot be held to the schema of {tool.name}"
+        notes.append(Note("degradation", "strict-dropped", what))
     return out
 
 

@@ -127,27 +127,43 @@ class _Contents:
         for position, block in enumerate(message.blocks):
             path = f"messages.{index}.content.{position}"
             if type(block) is not ToolResult:
-                rest += self._part(block, path, index)
+                for piece in self._pieces(block, path, index):
+                    rest += self._part(piece, path, index)
                 continue
+            pieces = tuple(piece for inner in block.blocks for piece in self._pieces(inner, path, index))
             lifted = [
                 part
-                for inner, item in enumerate(block.blocks)
+                for inner, item in enumerate(pieces)
                 if not _is_text(item)
                 for part in self._part(item, f"{path}.content.{inner}", index)
             ]
             head = self._asked.get(block.tool_use_id)
             if head is None:  # the history repair leaves none; an orphan that gets here is still told
-                rest += _text(f"[result of an earlier tool call {block.tool_use_id}] {plain.join(block.blocks)}")
+                rest += _text(f"[result of an earlier tool call {block.tool_use_id}] {plain.join(pieces)}")
             else:
-                results.append({"functionResponse": {**head, "response": _response(block, bool(lifted))}})
+                said = _response(pieces, is_error=block.is_error, attached=bool(lifted))
+                results.append({"functionResponse": {**head, "response": said}})
             if lifted:
                 media += [{"text": f"[attached to the result of {head['name'] if head else 'a tool call'}]"}, *lifted]
         return [*results, *media, *rest] or [{"text": NO_CONTENT}]
 
+    def _pieces(self, block: Block, path: str, index: int) -> tuple[Block, ...]:
+        if plain.is_cited(block):
+            what = f"{path}: Gemini does not cite the documents that it is given"
+            self._notes.append(Note("degradation", "citations-ignored", what, index))
+        return plain.unpacked(block, lambda image: self._takes(image, path, index))
+
+    def _takes(self, image: Image, path: str, index: int) -> bool:
+        taken = _is_readable(image)
+        if not taken:
+            what = f"{path}: an image of a document, of kind {image.kind} {image.media_type}".rstrip()
+            self._notes.append(Note("degradation", "media-left-out", what, index))
+        return taken
+
     def _part(self, block: Block, path: str, index: int) -> list[object]:
         match block:
-            case Image(kind="base64", media_type=kind) if kind in IMAGES:
-                return [{"inlineData": {"mimeType": kind, "data": block.data}}]
+            case Image(kind="base64") if _is_readable(block):
+                return [{"inlineData": {"mimeType": block.media_type, "data": block.data}}]
             case Document(kind="base64"):
                 return [{"inlineData": {"mimeType": block.media_type or "application/pdf", "data": block.data}}]
             case Image(kind="url") | Document(kind="url") if block.data.startswith("https://"):
@@ -168,9 +184,15 @@ class _Contents:
         return [{"text": f"[{what}: left out]"}]
 
 
-def _response(result: ToolResult, attached: bool) -> Part:  # noqa: FBT001
-    text = plain.join(result.blocks) or ("(attached below)" if attached else "(no output)")
-    return {"error": text} if result.is_error else {"output": text}
+def _response(blocks: tuple[Block, ...], *, is_error: bool, attached: bool) -> Part:
+    text = plain.join(blocks) or ("(attached below)" if attached else "(no output)")
+    return {"error": text} if is_error else {"output": text}
+
+
+def _is_readable(image: Image) -> bool:
+    if image.kind == "base64":
+        return image.media_type in IMAGES
+    return image.kind == "url" and image.data.startswith("https://")
 
 
 def _guessed(block: Image | Document) -> str:

@@ -14,12 +14,14 @@ from translation import plain
 from translation.adapter import Decoder, Target, UpstreamRequest
 from translation.effort import effort, is_reasoning, scale, wanted
 from translation.errors import BridgeError
+from translation.fields import standard_only
 from translation.names import ToolNames
 from translation.providers.openai_chat_messages import History
 from translation.providers.openai_chat_search import told
 from translation.providers.openai_chat_stream import ChatDecoder
 from translation.providers.openai_chat_tools import Offer, degraded, offer
 from translation.refusals import refusal
+from translation.strict import is_strict
 from translation.values import Note, Request
 
 Json = dict[str, Any]  # chat JSON, encoded at the end of `build`
@@ -98,6 +100,8 @@ def _caller(request: Request, target: Target) -> Json:
     out: Json = {}
     if request.user_id:
         out["user"] = request.user_id if len(request.user_id) <= 64 else _digest(request.user_id)
+    if target.profile.service_tier and standard_only(request):
+        out["service_tier"] = "default"
     if target.profile.cache_key and request.messages:
         # What stays the same in every turn of a conversation, and differs between conversations.
         opening = plain.join(request.messages[0].blocks)
@@ -164,11 +168,11 @@ def _structure(request: Request, target: Target, notes: list[Note]) -> Json:
     if not request.output_schema:
         return {}
     if target.profile.structured == "json_schema":
-        schema = {
-            "name": "answer",
-            "schema": msgspec.Raw(request.output_schema),
-            "strict": _closed(request.output_schema),
-        }
+        strict = is_strict(request.output_schema)
+        if not strict:
+            what = "output_config.format: not in the strict form, so the upstream follows it without a guarantee"
+            notes.append(degraded("structured-loose", what))
+        schema = {"name": "answer", "schema": msgspec.Raw(request.output_schema), "strict": strict}
         return {"response_format": {"type": "json_schema", "json_schema": schema}}
     notes.append(degraded("structured-output", f"{target.upstream} takes no schema; the system prompt asks for it"))
     return {"response_format": {"type": "json_object"}} if target.profile.structured == "json_object" else {}
@@ -181,23 +185,6 @@ def _extras(request: Request, target: Target, notes: list[Note]) -> Json:
         del extras["response_format"]
         notes.append(degraded("structured-output", f"{target.upstream} takes no response_format"))
     return extras
-
-
-def _closed(schema: bytes) -> bool:
-    """Whether OpenAI's strict mode takes it: every object closed, every property required."""
-    return _all_closed(msgspec.json.decode(schema))
-
-
-def _all_closed(node: object) -> bool:
-    if isinstance(node, list):
-        return all(map(_all_closed, node))
-    if not isinstance(node, dict):
-        return True
-    if isinstance(node.get("properties"), dict):
-        required = node.get("required")
-        if node.get("additionalProperties") is not False or set(required or ()) != set(node["properties"]):
-            return False
-    return all(map(_all_closed, node.values()))
 
 
 def _remedied(body: Json, target: Target, notes: list[Note]) -> Json:

@@ -169,8 +169,9 @@ class History:
         for index, block in enumerate(message.blocks):
             if isinstance(block, ToolResult):
                 out.append(self._result(block, lifted))
-            else:
-                parts += self._part(block, f"{path}.{index}", new=new)
+                continue
+            for piece in self._pieces(block):
+                parts += self._part(piece, f"{path}.{index}", new=new)
         parts += lifted
         if all(part["type"] == "text" for part in parts):
             text = "\n".join(part["text"] for part in parts)
@@ -181,12 +182,12 @@ class History:
         id_ = self._ids.result(result.tool_use_id)
         texts: list[str] = []
         files: list[Json] = []
-        for block in result.blocks:
-            file = self._file(block)
+        for piece in (piece for block in result.blocks for piece in self._pieces(block)):
+            file = self._file(piece)
             if file:
                 files.append(file)
             else:
-                texts.append(self._worded(block))
+                texts.append(self._worded(piece))
         content = "\n".join(text for text in texts if text) or ("(see the file below)" if files else NO_OUTPUT)
         if files:
             name = self._called.get(result.tool_use_id, "a tool")
@@ -196,6 +197,17 @@ class History:
         if self._profile.tool_results == "user_text":
             return {"role": "user", "content": f"Tool Result ({self._called.get(result.tool_use_id, id_)}):\n{content}"}
         return {"role": "tool", "tool_call_id": id_, "content": content}
+
+    def _pieces(self, block: Block) -> tuple[Block, ...]:
+        if plain.is_cited(block):
+            self._degrade("citations-ignored", f"{self._target.model} does not cite the documents that it is given")
+        return plain.unpacked(block, self._takes)
+
+    def _takes(self, image: Image) -> bool:
+        taken = self._file(image) is not None
+        if not taken:
+            self._degrade("content-left-out", f"{self._target.model} takes no {_kind(image)} of a document")
+        return taken
 
     def _part(self, block: Block, path: str, *, new: bool) -> list[Json]:
         """What the model does not take is the client's fault in the newest turn; older ones were for another model."""

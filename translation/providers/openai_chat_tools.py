@@ -10,6 +10,7 @@ from translation.errors import InvalidRequest
 from translation.memo import Memo
 from translation.names import ToolNames
 from translation.providers.openai_chat_search import is_search
+from translation.strict import is_strict
 from translation.typed_tools import definition, kind
 from translation.values import Note, Request, Tool, ToolChoice
 
@@ -47,7 +48,7 @@ def offer(request: Request, target: Target, names: ToolNames) -> Offer:
         notes.append(degraded("tool-choice", "a tool choice of none is not known there; the tools were left out"))
         return Offer({}, notes=tuple(notes))
     # R3: what the client asked for, `auto` when it did not.
-    parameters: Json = {"tools": [_tool(tool, target, names) for tool in tools], "tool_choice": chosen}
+    parameters: Json = {"tools": [_tool(tool, target, names, notes) for tool in tools], "tool_choice": chosen}
     if not choice.parallel:
         if target.profile.parallel_control:
             parameters["parallel_tool_calls"] = False
@@ -71,14 +72,17 @@ def _chosen(choice: ToolChoice, target: Target, names: ToolNames) -> tuple[str |
             assert_never(choice.kind)
 
 
-def _tool(tool: Tool, target: Target, names: ToolNames) -> Json:
+def _tool(tool: Tool, target: Target, names: ToolNames, notes: list[Note]) -> Json:
     found = definition(tool)
     function: Json = {"name": names.upstream(tool.name)}
     if found.description:
         function["description"] = found.description
     function["parameters"] = object_schema(found.schema)
-    if tool.strict and target.profile.strict_tools:
+    if tool.strict and target.profile.strict_tools and is_strict(found.schema):
         function["strict"] = True
+    elif tool.strict:
+        what = f"tools: {target.upstream} cannot be held to the schema of {tool.name}"
+        notes.append(degraded("strict-dropped", what))
     return {"type": "function", "function": function}
 
 

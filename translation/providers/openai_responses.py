@@ -11,12 +11,14 @@ from translation import plain
 from translation.adapter import Decoder, Target, UpstreamRequest
 from translation.effort import effort, is_reasoning
 from translation.errors import BridgeError, InvalidRequest
+from translation.fields import standard_only
 from translation.names import ToolNames
 from translation.providers.openai_responses_errors import refusal
 from translation.providers.openai_responses_input import InputItems
 from translation.providers.openai_responses_stream import ResponsesStream
-from translation.providers.openai_responses_tools import choice, is_strict, tools
+from translation.providers.openai_responses_tools import choice, max_searches, tools
 from translation.providers.openai_responses_whole import ResponsesWhole
+from translation.strict import is_strict
 from translation.values import Note, Request, ToolUse
 
 Body = dict[str, object]
@@ -116,6 +118,9 @@ def _tools(request: Request, target: Target, names: ToolNames, body: Body) -> li
     include = ["reasoning.encrypted_content"] if is_reasoning(target.profile, target.model) else []
     if any(entry["type"] == "web_search" for entry in entries):
         include.append("web_search_call.action.sources")
+        limit = max_searches(request, target.profile)
+        if limit is not None:
+            body["max_tool_calls"] = limit
     if include:
         body["include"] = include
     if request.mcp_servers:
@@ -128,7 +133,7 @@ def _tools(request: Request, target: Target, names: ToolNames, body: Body) -> li
     asked = choice(request, names)
     if asked is not None:
         body["tool_choice"] = asked
-    if request.tool_choice is not None and not request.tool_choice.parallel and target.profile.parallel_control:
+    if request.tool_choice is not None and not request.tool_choice.parallel:
         body["parallel_tool_calls"] = False
     return notes
 
@@ -151,6 +156,8 @@ def _caller(request: Request, target: Target) -> Body:
         out[target.profile.user_field] = (
             request.user_id if len(request.user_id) <= ID_LIMIT else _digest(request.user_id)
         )
+    if target.profile.service_tier and standard_only(request):
+        out["service_tier"] = "default"
     if target.profile.cache_key and request.messages:
         # What stays the same in every turn of a conversation, and differs between conversations.
         opening = plain.join(request.messages[0].blocks)

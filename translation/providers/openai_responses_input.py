@@ -114,8 +114,9 @@ class InputItems:
                 results.append({"type": "function_call_output", "call_id": call_id, "output": output})
                 if lifted:
                     parts += [_text(f"[attached to the result of {call_id}]"), *lifted]
-            else:
-                parts += self._part(block, where, strict=new)
+                continue
+            for piece in self._pieces(block, where):
+                parts += self._part(piece, where, strict=new)
         if parts:
             results.append({"type": "message", "role": "user", "content": parts})
         return results
@@ -125,7 +126,8 @@ class InputItems:
         parts = [
             part
             for position, block in enumerate(result.blocks)
-            for part in self._part(block, f"{where}.content.{position}", strict=False)
+            for piece in self._pieces(block, f"{where}.content.{position}")
+            for part in self._part(piece, f"{where}.content.{position}", strict=False)
         ]
         mark = ERROR_MARK if result.is_error else ""
         texts = [str(part["text"]) for part in parts if part["type"] == "input_text"]
@@ -136,6 +138,12 @@ class InputItems:
         self.notes.append(Note("degradation", "result-media-lifted", f"{where}: images and files follow the results"))
         text = "\n".join(texts) or "(attached below)"
         return mark + text, [part for part in parts if part["type"] != "input_text"]
+
+    def _pieces(self, block: Block, where: str) -> tuple[Block, ...]:
+        if plain.is_cited(block):
+            what = f"{where}: {self._profile.title} does not cite the documents that it is given"
+            self.notes.append(Note("degradation", "citations-ignored", what))
+        return plain.unpacked(block, lambda image: self._media(image, where, strict=False)["type"] == "input_image")
 
     def _part(self, block: Block, where: str, *, strict: bool) -> list[Part]:  # noqa: PLR0911 - one flat table of block types
         match block:

@@ -1,12 +1,12 @@
 """Tools and tool choice for the Responses API."""
 
-from typing import Any
-
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw
 
+from translation.fields import search
 from translation.names import ToolNames
 from translation.providers.profiles import Profile
+from translation.strict import is_strict
 from translation.typed_tools import definition, kind
 from translation.values import Note, Request, Tool
 
@@ -20,7 +20,7 @@ def tools(request: Request, profile: Profile, names: ToolNames) -> tuple[list[En
         if kind(tool) != "server":
             entries.append(_function(tool, profile, names, notes))
         elif tool.type.startswith("web_search") and profile.web_search:
-            entries.append(_web_search(tool))
+            entries.append(_web_search(tool, profile, notes))
         else:
             notes.append(Note("degradation", "server-tool-dropped", f"{profile.title} has no {tool.type}: left out"))
     return entries, notes
@@ -58,42 +58,20 @@ def _parameters(schema: bytes) -> Raw:
     return Raw(msgspec.json.encode({"type": "object", "properties": {}} | value))
 
 
-def is_strict(schema: bytes) -> bool:
-    """Whether every object in it is closed and requires all that it names, as OpenAI's strict form demands."""
-    return _closed(msgspec.json.decode(schema or b"{}"))
-
-
-def _closed(node: Any) -> bool:
-    if isinstance(node, list):
-        return all(map(_closed, node))
-    if not isinstance(node, dict):
-        return True
-    properties = node.get("properties")
-    if node.get("type") == "object" or isinstance(properties, dict):
-        required = node.get("required")
-        names = set(required) if isinstance(required, list) else set()
-        if node.get("additionalProperties") is not False or names != set(properties or ()):
-            return False
-    inner = [*(properties or {}).values(), node.get("items"), node.get("anyOf"), *(node.get("$defs") or {}).values()]
-    return not {"oneOf", "allOf", "not", "if", "patternProperties"} & node.keys() and all(map(_closed, inner))
-
-
-class _Search(Struct, frozen=True):
-    allowed_domains: tuple[str, ...] | None = None
-    blocked_domains: tuple[str, ...] | None = None
-    user_location: dict[str, str | None] | None = None
-
-
-def _web_search(tool: Tool) -> Entry:
-    given = msgspec.json.decode(tool.raw or b"{}", type=_Search)
+def _web_search(tool: Tool, profile: Profile, notes: list[Note]) -> Entry:
+    given, lost = search(tool, profile)
+    notes += lost
     entry: Entry = {"type": "web_search"}
-    filters = {
-        name: domains
-        for name, domains in (("allowed_domains", given.allowed_domains), ("blocked_domains", given.blocked_domains))
-        if domains
-    }
+    domains = (("allowed_domains", given.allowed_domains), (profile.blocked_domains, given.blocked_domains))
+    filters = {name: names for name, names in domains if names}
     if filters:
         entry["filters"] = filters
     if given.user_location:
         entry["user_location"] = given.user_location
     return entry
+
+
+def max_searches(request: Request, profile: Profile) -> int | None:
+    """The upstream's limit is on all of its own tools, of which the client can ask for one."""
+    asked = [search(tool, profile)[0].max_uses for tool in request.tools if tool.type.startswith("web_search")]
+    return asked[0] if asked else None

@@ -57,6 +57,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     system_role: Literal["system", "developer"] = "system"
     mid_system: bool = False  # takes system messages in the middle of a conversation
     stream_usage: bool = True  # takes stream_options.include_usage
+    service_tier: bool = False  # takes service_tier; its `default` is the client's `standard_only`
     # responses
     reasoning_summary: bool = False  # takes reasoning.summary
     user_field: str = "user"  # where metadata.user_id goes, at most 64 characters; "" nowhere
@@ -77,6 +78,8 @@ class Profile(Struct, frozen=True, kw_only=True):
     documents: Literal["native", "text"] = "text"  # PDFs as files, or refused where there is no text in them
     structured: Literal["json_schema", "json_object", "none"] = "json_schema"
     web_search: Literal["", "native"] = ""
+    search_options: tuple[str, ...] = ()  # of the client's web search that its own can be told
+    blocked_domains: str = "blocked_domains"  # what it calls them
     embeddings: str = ""  # the path of an endpoint that speaks OpenAI's embeddings; "" has none
     embeddings_auth: Literal["", "bearer"] = ""  # where the key goes there, if elsewhere
     # minimax
@@ -104,6 +107,7 @@ PROFILES: dict[str, Profile] = {
             efforts=OPENAI_EFFORTS,
             effort_field="reasoning_effort",
             cache_key=True,
+            service_tier=True,
             documents="native",
         ),
         Profile(
@@ -117,6 +121,7 @@ PROFILES: dict[str, Profile] = {
             efforts=OPENAI_EFFORTS,
             effort_field="reasoning.effort",
             cache_key=True,
+            service_tier=True,
             reasoning_summary=True,
             user_field="safety_identifier",
             system_role="developer",
@@ -124,6 +129,7 @@ PROFILES: dict[str, Profile] = {
             rich_results=True,
             documents="native",
             web_search="native",
+            search_options=("max_uses", "allowed_domains", "blocked_domains", "user_location"),
         ),
         Profile(
             provider="gemini",
@@ -203,6 +209,8 @@ PROFILES: dict[str, Profile] = {
             effort_field="reasoning.effort",
             mid_system=True,
             web_search="native",
+            search_options=("allowed_domains", "blocked_domains"),
+            blocked_domains="excluded_domains",
         ),
         Profile(
             provider="deepseek",

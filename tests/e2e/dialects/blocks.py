@@ -41,6 +41,11 @@ def _document(kind: str) -> Json:
     return {"type": "document", "title": "T", "source": _source(kind, "application/pdf", "pdf")}
 
 
+def _bound(block: Json) -> Json:
+    content = [{"type": "text", "text": "See:"}, block]
+    return {"type": "document", "title": "T", "source": {"type": "content", "content": content}}
+
+
 SEARCH = {"type": "search_result", "title": "T", "source": "S", "content": [{"type": "text", "text": NEEDLE}]}
 KINDS = (
     Kind("image", _image("base64")),
@@ -51,7 +56,9 @@ KINDS = (
     Kind("document by file id", _document("file")),
     Kind("text document", _document("text")),
     Kind("content document", _document("content")),
+    Kind("image in a content document", _bound(_image("base64"))),
     Kind("search result", SEARCH),
+    Kind("citations", _document("text") | {"citations": {"enabled": True}}),
     Kind("image in a tool result", _image("base64"), in_result=True),
     Kind("PDF in a tool result", _document("base64"), in_result=True),
     Kind("text document in a tool result", _document("text"), in_result=True),

@@ -316,7 +316,7 @@ def test_tool_with_all_fields() -> None:
         "cache_control": {"type": "ephemeral"},
     }
     schema = json.dumps(wire["input_schema"]).encode()
-    tool = Tool("t", "d", schema, "custom", True, True, True, json.dumps(wire).encode())
+    tool = Tool("t", "d", schema, "custom", True, True, True, b"[{}]", ("direct",), json.dumps(wire).encode())
     assert read(tools=[wire]).tools == (tool,)
 
 

@@ -1,0 +1,109 @@
+"""Fields of a request that only Anthropic has, toward every other upstream: refused where an answer that ignores them
+would be a wrong one, else recorded on the turn. What does not matter to an answer (`cache_control`) is not mentioned.
+
+docs/fields.md has the whole table; the dialects themselves deal with what they have a word for.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+from msgspec import Struct
+
+from translation.errors import InvalidRequest
+from translation.providers.profiles import Profile
+from translation.values import Field, Note, Request, Tool
+
+# What the field says when it asks for nothing.
+USUAL: dict[str, tuple[bytes, ...]] = {
+    "service_tier": (b'"auto"',),
+    "speed": (b'"standard"',),
+    "inference_geo": (b'"global"', b'"not_available"'),
+    "fallbacks": (b"[]",),
+    "safeguards": (b"[]",),
+}
+SILENT = ("cache_control",)  # every provider caches by itself
+REFUSED = {
+    "inference_geo": "says nothing about where it runs, so the region cannot be promised",
+    "compaction": "cannot make a signed summary of a conversation",
+}
+OURS = ("clear_thinking_",)  # an edit of the context that other models see nothing of
+DISPLAYS = ("", "summarized", "omitted")
+
+
+class _Edit(Struct):
+    type: str = ""
+
+
+class _Management(Struct):
+    edits: list[_Edit] = []
+
+
+def unheard(request: Request, profile: Profile) -> tuple[Note, ...]:
+    """What this upstream is not told. Raises for a field that it would be wrong to go on without."""
+    lost = [*_fields(request, profile), *_thinking(request), *_tools(request.tools)]
+    lost += [f"messages: {name} of a system message" for name in _message_options(request)]
+    return tuple(Note("degradation", "field-ignored", f"{what} has no counterpart at {profile.title}") for what in lost)
+
+
+def standard_only(request: Request) -> bool:
+    return any(field.name == "service_tier" and field.value == b'"standard_only"' for field in request.others)
+
+
+def _fields(request: Request, profile: Profile) -> Iterator[str]:
+    for field in request.others:
+        if field.name in SILENT or field.value in USUAL.get(field.name, ()):
+            continue
+        if field.name in REFUSED:
+            raise InvalidRequest(f"{field.name}: {profile.title} {REFUSED[field.name]}")
+        if field.name == "context_management":
+            yield from _edits(field)
+        elif field.name != "service_tier" or not (profile.service_tier and standard_only(request)):
+            yield field.name[:100]
+
+
+def _edits(field: Field) -> Iterator[str]:
+    try:
+        edits = msgspec.json.decode(field.value, type=_Management).edits
+    except msgspec.ValidationError:
+        yield field.name
+        return
+    yield from (f"context_management: {edit.type[:100]}" for edit in edits if not edit.type.startswith(OURS))
+
+
+def _thinking(request: Request) -> Iterator[str]:
+    thinking = request.thinking
+    if thinking is not None and thinking.display not in DISPLAYS:
+        yield f"thinking.display: {thinking.display[:100]}"
+    if thinking is not None and thinking.kind == "between_tools":
+        yield "thinking.type: between_tools"
+
+
+def _tools(tools: tuple[Tool, ...]) -> Iterator[str]:
+    for tool in tools:
+        if tool.callers and "direct" not in tool.callers:
+            yield f"tools: allowed_callers of {tool.name}, which the model may call itself,"
+
+
+def _message_options(request: Request) -> list[str]:
+    found = {name: None for message in request.messages if message.options for name in message.options}
+    return list(found)
+
+
+# ---------------------------------------------------------------- the provider's own web search
+
+
+class Search(Struct, frozen=True):
+    """How a client wants to search."""
+
+    max_uses: int | None = None
+    allowed_domains: tuple[str, ...] | None = None
+    blocked_domains: tuple[str, ...] | None = None
+    user_location: dict[str, str | None] | None = None
+
+
+def search(tool: Tool, profile: Profile) -> tuple[Search, tuple[Note, ...]]:
+    """What of it the provider's search can be told, and what it cannot."""
+    given = msgspec.json.decode(tool.raw or b"{}", type=Search)
+    lost = [name for name in Search.__struct_fields__ if getattr(given, name) and name not in profile.search_options]
+    notes = tuple(Note("degradation", "search-limited", f"tools: {profile.title} takes no {name}") for name in lost)
+    return msgspec.structs.replace(given, **dict.fromkeys(lost)), notes
