@@ -10,8 +10,18 @@ from msgspec import Struct
 
 from conversations.admin import cells
 from conversations.admin.toolchain import Buffer
-from conversations.models import Conversation, LiveSnapshot, Message, ToolMapping, ToolStatus, Turn
+from conversations.models import (
+    Conversation,
+    ExecutionStatus,
+    LiveSnapshot,
+    Message,
+    ToolExecution,
+    ToolMapping,
+    ToolStatus,
+    Turn,
+)
 from conversations.secrets import unseal
+from conversations.store.hosted import progressed
 from conversations.wording import harmless
 
 TURNS = 20  # the newest
@@ -46,6 +56,15 @@ class CallView(Struct, frozen=True):
     since: float
 
 
+class ProgressView(Struct, frozen=True):
+    """How far a tool is that the bridge runs."""
+
+    id: str  # of the tool call
+    progress: float
+    total: float | None
+    message: str
+
+
 class Update(Struct, frozen=True):
     """One message to the browser; `number` counts them, `now` lets it tick without trusting its own clock."""
 
@@ -53,6 +72,7 @@ class Update(Struct, frozen=True):
     now: float
     turns: tuple[TurnView, ...]
     waiting: tuple[CallView, ...]
+    progress: tuple[ProgressView, ...]
 
 
 class Tail:
@@ -62,17 +82,17 @@ class Tail:
         self.conversation = conversation
         self._after = after
         self._told: dict[int, tuple[str, int]] = {}  # turn -> status and sequence
-        self._waiting: tuple[CallView, ...] | None = None
+        self._calls_told: tuple[tuple[CallView, ...], tuple[ProgressView, ...]] | None = None
         self._number = 0
 
     def news(self) -> bytes | None:
         """The next message, None when nothing has changed."""
-        turns, waiting = self._turns(), self._calls()
-        if not turns and waiting == self._waiting:
+        turns, calls = self._turns(), (self._calls(), self._progress())
+        if not turns and calls == self._calls_told:
             return None
-        self._waiting = waiting
+        self._calls_told = calls
         self._number += 1
-        return msgspec.json.encode(Update(self._number, _milliseconds(timezone.now()), turns, waiting))
+        return msgspec.json.encode(Update(self._number, _milliseconds(timezone.now()), turns, *calls))
 
     def is_over(self) -> bool:
         return not Conversation.objects.filter(pk=self.conversation, ended_at=None).exists()
@@ -108,6 +128,12 @@ class Tail:
             CallView(harmless(id_), harmless(name), status, _milliseconds(at)) for id_, name, status, at in found
         )
 
+    def _progress(self) -> tuple[ProgressView, ...]:
+        running = ToolExecution.objects.filter(conversation=self.conversation, status=ExecutionStatus.RUNNING)
+        rows = running.exclude(progress="").order_by("-pk")[:CALLS].values_list("tool_use_id", "progress")
+        told = ((id_, progressed(written)) for id_, written in rows)
+        return tuple(ProgressView(harmless(id_), at.progress, at.total, harmless(at.message)) for id_, at in told if at)
+
 
 def _contents(rows: list[Turn]) -> dict[int, bytes]:
     running = [row.pk for row in rows if row.status == "running"]
@@ -139,8 +165,10 @@ def _block(block: dict[str, Any]) -> BlockView:
     match kind:
         case "text" | "thinking":
             text = str(block.get(kind, ""))
-        case "tool_use":
+        case "tool_use" | "mcp_tool_use":
             text = msgspec.json.encode(block.get("input", {})).decode()
+        case "mcp_tool_result":
+            text = "\n".join(str(part.get("text", "")) for part in block.get("content", ()))
         case _:
             text = ""
     cut = int(block.get("cut", 0)) + max(len(text) - TEXT, 0)

@@ -15,6 +15,7 @@ from conversations.admin.filters import KeyFilter, recent_values, since
 from conversations.admin.record import RecordAdmin, Rows
 from conversations.admin.stored import CONTENT
 from conversations.models import ToolExecution
+from conversations.store.hosted import progressed
 from conversations.store.reads import unpacked
 
 COLOURS = {"queued": "warning", "running": "info", "complete": "success", "failed": "danger", "cancelled": "warning"}
@@ -26,7 +27,7 @@ def _found(term: str) -> Q:
 
 @admin.register(ToolExecution)
 class ToolExecutionAdmin(RecordAdmin):
-    list_display = ("tool_shown", "outcome", "conversation_link", "progress", "size", "took", "tries", "when")
+    list_display = ("tool_shown", "outcome", "conversation_link", "how_far", "size", "took", "tries", "when")
     list_select_related = ("conversation", "turn")
     list_filter = (KeyFilter, "status", "long_running", recent_values("tool_name", "tool"), since("created_at"))
     ordering = ("-id",)
@@ -37,12 +38,12 @@ class ToolExecutionAdmin(RecordAdmin):
     deferred = ("arguments", "state", "result", *(f"turn__{field}" for field in CONTENT))
     fieldsets = (
         ("Run", {"fields": ("server_name", "tool_name", "tool", "outcome", "tool_use_id", "conversation_link",
-                            "turn_link", "round_number", "long_running", "progress")}),
+                            "turn_link", "round_number", "long_running", "how_far")}),
         ("Content", {"fields": ("arguments_shown", "result_shown")}),
         ("Outcome", {"fields": ("is_error", "error", "size", "tries", "took", "when", "finished_at")}),
     )  # fmt: skip
-    readonly_fields = ("outcome", "conversation_link", "turn_link", "arguments_shown", "result_shown", "size", "took",
-                       "tries", "when")  # fmt: skip
+    readonly_fields = ("outcome", "how_far", "conversation_link", "turn_link", "arguments_shown", "result_shown",
+                       "size", "took", "tries", "when")  # fmt: skip
 
     def get_queryset(self, request: HttpRequest) -> Rows:
         rows: Rows = super().get_queryset(request).select_related("conversation", "turn")
@@ -58,6 +59,10 @@ class ToolExecutionAdmin(RecordAdmin):
     @display(description="status", label=COLOURS)
     def outcome(self, row: ToolExecution) -> str:
         return row.status
+
+    @display(description="progress")
+    def how_far(self, row: ToolExecution) -> str:
+        return wording.harmless(str(progressed(row.progress) or wording.NONE))
 
     @display(description="conversation")
     def conversation_link(self, row: ToolExecution) -> SafeString:

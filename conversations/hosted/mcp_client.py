@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from conversations.hosted.addresses import Pinned
 from conversations.hosted.values import Endpoint, Progress, ToolFailed
+from conversations.store.hosted import Progressed
 from conversations.transport import Transport
 from translation.mcp_servers import Listed
 
@@ -56,8 +57,7 @@ async def call(
     """What a tool answers. Raises ToolFailed, also for an answer that the tool itself calls an error."""
 
     async def report(progress: float, total: float | None, message: str | None) -> None:
-        share = f"{progress:g}/{total:g}" if total else f"{progress:g}"
-        await tell(f"{share} {message}" if message else share)
+        await tell(Progressed(progress, total, message or ""))
 
     with _translated(pinned):
         async with _session(transport, endpoint, pinned, limit + FRAMING) as client:

@@ -1,6 +1,7 @@
 """The tools of a process: what the bridge asks for, in one place."""
 
 import asyncio
+import time
 from collections.abc import Awaitable
 from functools import partial
 
@@ -8,16 +9,17 @@ from conversations.hosted import queue
 from conversations.hosted.addresses import Allowed
 from conversations.hosted.runner import Limits, Runner
 from conversations.hosted.shelf import Shelf
-from conversations.hosted.values import NOTHING_OFFERED, Hosted, Offered, Outcome
+from conversations.hosted.values import NOTHING_OFFERED, Hosted, Offered, Outcome, Progress
 from conversations.routing import Route
 from conversations.store import Store
-from conversations.store.hosted import Ran, SaveBreaker, SaveProgress, ran
+from conversations.store.hosted import Progressed, Ran, SaveBreaker, SaveProgress, ran
 from conversations.store.reads import KeyRow
 from translation import adapters
 from translation.errors import StoreUnavailable
 from translation.values import Request
 
 LOOK_SECONDS = 0.5
+TELL_SECONDS = 0.25  # between two writes of how far a tool is, however often it says so
 NO_RUNS: list[Ran] = []
 
 
@@ -49,8 +51,10 @@ class HostedTools:
     async def run_here(
         self, tool: Hosted, conversation: int, tool_use_id: str, arguments: bytes, seconds: float
     ) -> Outcome:
-        progress = partial(self._progress, conversation, tool_use_id)
-        return await self._runner.run(tool, arguments, seconds, progress)
+        teller = _Teller(partial(self._progress, conversation, tool_use_id))
+        outcome = await self._runner.run(tool, arguments, seconds, teller.tell)
+        await teller.flush()
+        return outcome
 
     async def awaited(self, conversation: int, tool_use_id: str, seconds: float) -> Outcome | None:
         """The outcome of a run that a worker has."""
@@ -66,7 +70,7 @@ class HostedTools:
     async def close(self) -> None:
         await self._runner.close()
 
-    async def _progress(self, conversation: int, tool_use_id: str, progress: str) -> None:
+    async def _progress(self, conversation: int, tool_use_id: str, progress: Progressed) -> None:
         await self._told(self._store.write(SaveProgress(conversation, tool_use_id, progress)))
 
     async def _report(self, breaker: SaveBreaker) -> None:
@@ -78,6 +82,26 @@ class HostedTools:
             await write
         except StoreUnavailable:
             return
+
+
+class _Teller:
+    """Passes on the newest progress of a run, and not too often."""
+
+    def __init__(self, write: Progress) -> None:
+        self._write = write
+        self._newest: Progressed | None = None
+        self._next = 0.0
+
+    async def tell(self, progress: Progressed) -> None:
+        self._newest = progress
+        if time.monotonic() >= self._next:
+            await self.flush()
+
+    async def flush(self) -> None:
+        newest, self._newest = self._newest, None
+        if newest is not None:
+            self._next = time.monotonic() + TELL_SECONDS
+            await self._write(newest)
 
 
 def outcome_of(run: Ran) -> Outcome | None:

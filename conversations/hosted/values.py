@@ -5,10 +5,11 @@ from typing import Literal
 
 from msgspec import Struct
 
+from conversations.store.hosted import Progressed
 from translation.hosted import Offer
 from translation.values import Note
 
-Progress = Callable[[str], Awaitable[None]]
+Progress = Callable[[Progressed], Awaitable[None]]
 Failure = Literal[
     "", "refused", "unreachable", "timeout", "status", "bad-json", "too-large", "protocol", "arguments", "resting",
     "tool", "interrupted",

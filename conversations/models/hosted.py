@@ -137,7 +137,7 @@ class ToolExecution(models.Model):
     result_size = models.PositiveIntegerField(default=0)
     is_error = models.BooleanField(default=False)
     error = models.CharField(max_length=32, blank=True, default="", help_text="What kind of failure it was.")
-    progress = models.CharField(max_length=200, blank=True, default="")
+    progress = models.CharField(max_length=200, blank=True, default="")  # JSON: progress, total, message
     attempts = models.PositiveSmallIntegerField(default=0)
     created_at = models.DateTimeField(db_index=True)
     seen_at = models.DateTimeField(null=True, help_text="When its worker last said that it works on it.")

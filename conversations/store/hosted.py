@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import zstandard
 from msgspec import Struct
+from msgspec.structs import replace
 
 from conversations.store.database import Database
 from conversations.store.reads import unpacked
@@ -13,6 +15,7 @@ from translation.errors import ConversationEnded
 from translation.values import Origin
 
 SMALL = 400
+PROGRESS_SIZE = 200
 
 EXECUTION = """
 INSERT INTO conversations_toolexecution (id, conversation_id, api_key_id, turn_id, tool_id, tool_use_id, server_name, tool_name,
@@ -33,8 +36,11 @@ UPDATE conversations_toolexecution SET seen_at = NOW() WHERE conversation_id = %
 ROUND = """
 INSERT INTO conversations_round (conversation_id, turn_id, number, sent_prefix, sent_tail, answer, answer_meta, created_at)
 VALUES (%s, %s, %s, %s, %s, %s, %s, NOW())"""
+# What a tool says on its way is content: a key below full storage keeps the numbers only.
 PROGRESS = """
-UPDATE conversations_toolexecution SET progress = %s WHERE conversation_id = %s AND tool_use_id = %s AND status = 'running'"""
+UPDATE conversations_toolexecution SET progress = CASE WHEN
+  (SELECT storage FROM conversations_apikey WHERE id = conversations_toolexecution.api_key_id) = 'full' THEN %s ELSE %s END
+WHERE conversation_id = %s AND tool_use_id = %s AND status = 'running'"""
 BREAKER = """
 UPDATE conversations_hostedtool SET failures = %s, open_until = %s, last_error = %s WHERE id = %s"""
 TOOLS = """
@@ -120,13 +126,33 @@ class SaveRound(Struct, frozen=True):
         db.execute(ROUND, (self.conversation, self.turn, self.number, *sent))
 
 
+class Progressed(Struct, frozen=True, omit_defaults=True):
+    """How far a tool says that it is."""
+
+    progress: float
+    total: float | None = None
+    message: str = ""
+
+    def __str__(self) -> str:
+        share = f"{self.progress:g}/{self.total:g}" if self.total else f"{self.progress:g}"
+        return f"{share} {self.message}".rstrip()
+
+    def written(self) -> str:
+        """JSON that fits its column, however much of it has to be escaped."""
+        said = "".join(character for character in self.message[:PROGRESS_SIZE] if character.isprintable())
+        while len(text := msgspec.json.encode(replace(self, message=said)).decode()) > PROGRESS_SIZE:
+            said = said[: len(said) // 2]
+        return text
+
+
 class SaveProgress(Struct, frozen=True):
     conversation: int
     tool_use_id: str
-    progress: str
+    progress: Progressed
 
     def apply(self, db: Database) -> None:
-        db.execute(PROGRESS, (self.progress[:200], self.conversation, self.tool_use_id))
+        texts = (self.progress.written(), replace(self.progress, message="").written())
+        db.execute(PROGRESS, (*texts, self.conversation, self.tool_use_id))
 
 
 class SaveSeen(Struct, frozen=True):
@@ -241,6 +267,10 @@ def round_origins(db: Database, conversation_id: int, tool_use_ids: Sequence[str
 def _tool(row: Sequence[Any], api_keys: frozenset[int]) -> ToolRow:
     texts = (row[2], row[3], row[4], row[5], row[6], row[7], row[8])
     return ToolRow(row[0], row[1], *texts, row[9], bool(row[10]), row[11], api_keys)
+
+
+def progressed(written: str) -> Progressed | None:
+    return msgspec.json.decode(written, type=Progressed) if written else None
 
 
 def packed(result: bytes) -> bytes:

@@ -33,6 +33,8 @@ class Watcher:
         self._socket = socket
         self.turns: dict[str, Any] = {}
         self.waiting: list[Any] = []
+        self.running: list[Any] = []
+        self.progress: list[Any] = []  # of tools, every one that was told
         self.numbers: list[int] = []
 
     def until(self, holds: Callable[["Watcher"], object], seconds: float = 30) -> None:
@@ -42,6 +44,8 @@ class Watcher:
             self.numbers.append(update["number"])
             self.turns |= {turn["id"]: turn for turn in update["turns"]}
             self.waiting = update["waiting"]
+            self.running = update["progress"]
+            self.progress += self.running
 
     @property
     def last(self) -> Any:

@@ -95,7 +95,8 @@ def test_runs_are_found_from_their_conversation(browser: Client, outsider: Clien
     run = ToolExecution.objects.create(
         id=1, conversation=conversation, api_key=conversation.api_key, turn=turn, tool_use_id="mcptoolu_1",
         server_name="maps", tool_name="route", arguments=b'{"to":"Rome"}', result=b"turn left", status="complete",
-        progress="3/3 working", attempts=2, created_at=timezone.now(), finished_at=timezone.now(), duration_ms=12,
+        progress='{"progress":3,"total":3,"message":"working"}',
+        attempts=2, created_at=timezone.now(), finished_at=timezone.now(), duration_ms=12,
     )  # fmt: skip
     assert (
         "toolexecution/?conversation="

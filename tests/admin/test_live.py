@@ -9,6 +9,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from tests.admin import browser as browsing
 from tests.admin.sockets import sign_in, watching
 from tests.api.conftest import Connect, Serve, Served, connect, serve, serve_shared, shared_upstream
+from tests.hosted import mcp_peer
 from tests.servers import chat
 from tests.servers.bridge import Bridge
 from tests.servers.client import TOOL, Client, result
@@ -106,6 +107,30 @@ def test_calls_wait_until_they_are_answered(watched: Served, connect: Connect, c
                 result(call["tool_use_id"])]  # fmt: skip
         client.events(*said, headers={"x-conversation-id": "wait"}, tools=[TOOL])
         watcher.until(lambda seen: not seen.waiting and seen.says("Sunny."))
+
+
+def test_progress_of_a_hosted_tool_is_seen_as_it_runs(serve: Serve, asking: Ask) -> None:
+    served = serve(BRIDGE_TOOL_HOSTS="127.0.0.1")
+    operator(served.bridge)
+    cookies = sign_in(served.bridge)
+    call = chat.streamed_calls(("call_1", "odd__steps", {"count": 40}))
+    clients = {level: Client(served.bridge.url, served.records.issue(hosted_tools=True, storage=level))
+               for level in ("full", "metadata")}  # fmt: skip
+    with mcp_peer.running("odd") as url:
+        for level, client in clients.items():
+            served.chat(call, chat.streamed_text("Done."))
+            servers = [{"type": "url", "name": "odd", "url": url}]
+            asking(client, "Go", name=level, mcp_servers=servers)
+            with watching(served.bridge, conversation(served, level), cookies) as watcher:
+                watcher.until(lambda seen: len(seen.progress) > 1)
+                watcher.until(lambda seen: seen.last["status"] == "complete")
+                watcher.until(lambda seen: not seen.running)
+            first, second = watcher.progress[:2]
+            assert (first["total"], first["message"]) == (40, "working" if level == "full" else "")
+            assert 0 < first["progress"] < second["progress"] <= 40
+            mapping = client.mappings(level)[0]
+            assert first["id"] == mapping["tool_use_id"]
+            client.close()
 
 
 def test_nothing_is_written_while_nobody_watches(watched: Served, connect: Connect, asking: Ask) -> None:

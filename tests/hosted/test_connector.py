@@ -135,7 +135,8 @@ def test_listing_begins_the_answer_and_pins_the_tools(tools: Tools, odd_url: str
     ask["tools"] = [toolset(configs={"add": {"defer_loading": True}, "steps": {"enabled": False}, "gone": {}})]
     tools.served.chat(chat.streamed_text("Hello."), chat.text("Again."))
     opening: Any = {"role": "user", "content": "Hi"}
-    with sdk.beta.messages.stream(messages=[opening], mcp_servers=[server(odd_url)], **ask) as stream:
+    there: Any = [server(odd_url)]
+    with sdk.beta.messages.stream(messages=[opening], mcp_servers=there, **ask) as stream:
         first = stream.get_final_message()
     listing, said = first.content
     assert listing.type == "mcp_tool_listing"

@@ -95,7 +95,7 @@ def test_progress_is_kept_with_the_run(tools: Tools, odd_url: str) -> None:
     tools.served.chat(chat.calls(("call_1", "odd__steps", {"count": 3})), chat.text("ok"))
     tools.client.ask("Go", mcp_servers=[server(odd_url)])
     (run,) = tools.served.records.executions(tools.client.api_key)
-    assert (run.status, run.progress) == ("complete", "3/3 working")
+    assert (run.status, json.loads(run.progress)) == ("complete", {"progress": 3, "total": 3, "message": "working"})
 
 
 def test_listing_is_asked_for_once(tools: Tools, odd_url: str) -> None:
