@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from conversations.hosted.values import NOTHING_OFFERED, Hosted, Offered
 from conversations.records import digest
+from conversations.rejoining import rejoin
 from conversations.routing import Route
 from conversations.state import Conversation, Resolved, State
 from conversations.store.hosted import Ran
@@ -21,7 +22,7 @@ from translation.chain import chain
 from translation.chain import link as chain_link
 from translation.client.identity import Identity
 from translation.client.parse import parse_system
-from translation.client.stored import parse_message
+from translation.client.stored import is_content, parse_message
 from translation.client.tools import tools as parse_tools
 from translation.errors import ThreadRefused
 from translation.history import repair
@@ -101,13 +102,14 @@ async def prepare(
     link = continues(received, snapshot)
     history = await _history_of(state, conversation, link) if link is not None else ()
     received, notes = restore(received, snapshot, history)
-    if notes:
+    received, lost = await rejoin(state, conversation, received, snapshot) if offered.tools else (received, ())
+    if received is not asked:
         hashes = chain(received.messages)
         wants = wanted(received, hashes)
         snapshot = await state.know(conversation, wants)
     # What was put before the client's first message moves it; the other notes count the whole history already.
     moved = len(received.messages) - len(asked.messages)
-    restored = tuple(replace(note, message=note.message + moved) for note in notes)
+    restored = (*(replace(note, message=note.message + moved) for note in notes), *lost)
     stored, waits = await _ran(state, conversation, received, wants) if wants.hosted else (NOTHING_STORED, ())
     hydrated = hydrate(received, hashes, snapshot)
     aimed = aim(hydrated, route, offered, stored)
@@ -212,7 +214,7 @@ async def _completed(
     if request.thread is not None:
         _same_fingerprint(request, base)
     stored = await state.path(conversation, base.answer_hash)
-    if stored and not _is_content(stored[0].content):
+    if stored and not is_content(stored[0].content):
         raise ThreadRefused(
             "thread: the text of this conversation is no longer kept", code="thread_unsupported_request"
         )
@@ -242,7 +244,7 @@ async def _history_of(state: State, conversation: Conversation, link: Link) -> t
     if base is None:
         return ()
     stored = await state.path(conversation, base.answer_hash or base.head_hash)
-    history = tuple(parse_message(item.role, item.content) for item in stored if _is_content(item.content))
+    history = tuple(parse_message(item.role, item.content) for item in stored if is_content(item.content))
     if len(history) != len(stored):
         return ()  # a key that keeps no text: the call is rebuilt from its mapping
     if not base.answer_hash and history:
@@ -260,12 +262,6 @@ def _seen(link: Link, run: Ran | None) -> ToolUse | ServerToolUse:
         return ToolUse(link.tool_use_id, link.name, arguments, link)
     block = call_block(link.tool_use_id, Offer(link.name, run.server_name, run.tool_name))
     return ServerToolUse(link.tool_use_id, run.tool_name, arguments, MCP_TOOL_USE, block, link)
-
-
-def _is_content(content: bytes) -> bool:
-    """Below full storage a message's blocks are only their kinds and sizes."""
-    blocks = msgspec.json.decode(content)
-    return not any("size" in block and len(block) == 2 for block in blocks)
 
 
 def _fresh(notes: Sequence[Note], conversation: Conversation, hashes: Sequence[bytes]) -> tuple[Note, ...]:

@@ -63,7 +63,7 @@ class Sent(Struct, frozen=True):
 class Conversation:
     """What is known of one conversation."""
 
-    __slots__ = ("links", "nodes", "origins", "rounds", "row", "stored", "turns")
+    __slots__ = ("links", "mixed", "nodes", "origins", "rounds", "row", "stored", "turns")
 
     def __init__(self, row: ConversationRow, *, stored: bool) -> None:
         self.row = row
@@ -73,6 +73,7 @@ class Conversation:
         self.origins: dict[int, Origin] = {}
         self.nodes: dict[bytes, Node] = {}
         self.rounds: dict[str, Origin] = {}  # by a tool call that the bridge ran
+        self.mixed: dict[int, bool] = {}  # turn -> whether the bridge ran tools in it, where that was asked
 
     @property
     def snapshot(self) -> Snapshot:
@@ -233,6 +234,19 @@ class State:
 
     async def ran_in_turn(self, turn: int) -> list[Ran]:
         return await self._store.read(partial(hosted.ran_in_turn, turn=turn), [])
+
+    async def know_mixed(self, conversation: Conversation, turns: Sequence[int]) -> frozenset[int]:
+        """Those of these turns, all of them over, in which the bridge ran tools."""
+        missing = tuple(turn for turn in turns if turn not in conversation.mixed)
+        if missing:
+            found: set[int] = await self._store.read(partial(hosted.turns_with_runs, turns=missing), set())
+            conversation.mixed.update({turn: turn in found for turn in missing})
+        return frozenset(turn for turn in turns if conversation.mixed[turn])
+
+    async def delivered(self, turn: int) -> bytes:
+        """The content of a complete turn's answer; b"" when there is none."""
+        found = await self._store.read(partial(reads.delivered, turn=turn), None)
+        return found.content if found is not None else b""
 
     async def turn_links(self, turn: int) -> list[Link]:
         return await self._store.read(partial(reads.turn_links, turn=turn), [])

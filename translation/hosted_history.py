@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from translation.hosted import MCP_TOOL_RESULT, offered_name, result_of, server_of
 from translation.mcp_servers import TOOL_LISTING
-from translation.state import MCP_TOOL_USE
+from translation.state import MCP_TOOL_USE, Snapshot
 from translation.values import (
     Block,
     Message,
@@ -22,6 +22,7 @@ from translation.values import (
     Request,
     ServerToolResult,
     ServerToolUse,
+    Text,
     ToolResult,
     ToolUse,
 )
@@ -52,6 +53,24 @@ def waiting(request: Request) -> tuple[str, ...]:
         return ()
     last = {block.id for block in request.messages[-1].blocks if _is_call(block)}
     return tuple(id_ for id_ in unanswered(request) if id_ in last)
+
+
+def halved(message: Message, snapshot: Snapshot) -> int:
+    """The turn of an answer that holds calls of the client's and none that a server ran; 0 when it is none."""
+    if message.role != "assistant" or any(_is_call(block) for block in message.blocks):
+        return 0
+    links = (snapshot.links.get(block.id) for block in message.blocks if type(block) is ToolUse)
+    return next((link.turn_id for link in links if link is not None), 0)
+
+
+def whole_of(message: Message, stored: Message) -> Message | None:
+    """The stored answer, if the message says what a client keeps of it that cannot hold a server's calls."""
+    return stored if _kept(message) == _kept(stored) else None
+
+
+def _kept(message: Message) -> tuple[str, list[str]]:
+    said = "".join(block.text for block in message.blocks if type(block) is Text)
+    return said.strip(), [block.id for block in message.blocks if type(block) is ToolUse]
 
 
 def told(request: Request, stored: Stored = NOTHING_STORED, *, own_only: bool = False) -> Request:

@@ -254,6 +254,12 @@ def ran_in_turn(db: Database, turn: int) -> list[Ran]:
     return [_ran(row) for row in db.query(RAN + "WHERE turn_id = %s ORDER BY id", (turn,))]
 
 
+def turns_with_runs(db: Database, turns: Sequence[int]) -> set[int]:
+    marks = ", ".join(["%s"] * len(turns))
+    sql = f"SELECT DISTINCT turn_id FROM conversations_toolexecution WHERE turn_id IN ({marks})"
+    return {row[0] for row in db.query(sql, tuple(turns))}
+
+
 def round_origins(db: Database, conversation_id: int, tool_use_ids: Sequence[str]) -> dict[str, Origin]:
     """The opaque state of the rounds that these calls were part of, by the first call of each."""
     marks = ", ".join(["%s"] * len(tool_use_ids))

@@ -7,6 +7,7 @@ import pytest
 from openai import OpenAI
 
 from tests.api.conftest import Serve
+from tests.hosted.anthropic_peer import AnthropicPeer, answered
 from tests.hosted.conftest import Tools
 from tests.servers import chat
 from tests.servers.client import CLOCK, Client, folded, names, result
@@ -203,6 +204,53 @@ def test_openai_client_gets_the_answer_without_the_bridges_calls(tools: Tools, s
             None,
             "stop",
         )
+
+
+@pytest.mark.parametrize("storage", ["full", "metadata"])
+@pytest.mark.parametrize("model", ["claude-sonnet-next", "anthropic/claude-opus-4-1"])
+def test_openai_client_goes_on_with_a_mixed_turn_and_nothing_is_lost(
+    tools: Tools, claude: AnthropicPeer, model: str, storage: str
+) -> None:
+    """Its history has no place for the hosted call: the store puts it back where it was."""
+    if storage != "full":
+        tools.client.api_key = tools.served.records.issue(hosted_tools=True, storage=storage)
+        tools.client.http.headers["x-api-key"] = tools.client.api_key
+    tools.register()
+    tools.server.queue("/weather", json_answer(SUNNY))
+    blocks: list[dict[str, Any]] = [
+        {"type": "text", "text": "Let me see."},
+        {"type": "tool_use", "id": "toolu_a", "name": "weather", "input": {"city": "Rome"}},
+        {"type": "tool_use", "id": "toolu_b", "name": "get_time", "input": {"zone": "UTC"}},
+    ]
+    claude.queue("/messages", answered(blocks, "tool_use", stream=True))
+    claude.queue("/messages", answered([{"type": "text", "text": "Sunny at noon."}], "end_turn", stream=True))
+    both = chat.calls(("a", "weather", {"city": "Rome"}), ("b", "get_time", {"zone": "UTC"}))
+    tools.served.chat(both, chat.text("Sunny at noon."))
+    sdk = OpenAI(base_url=f"{tools.served.bridge.url}/v1", api_key=tools.client.api_key, max_retries=0)
+    clock = {"type": "function", "function": {"name": "get_time", "parameters": CLOCK["input_schema"]}}
+    history: list[Any] = [{"role": "user", "content": "Weather and time?"}]
+    ask: Any = {"model": model, "tools": [clock]}
+    (choice,) = sdk.chat.completions.create(messages=history, **ask).choices
+    assert choice.finish_reason == "tool_calls"
+    (call,) = choice.message.tool_calls or []
+    history += [choice.message.model_dump(exclude_none=True)]
+    history += [{"role": "tool", "tool_call_id": call.id, "content": "noon"}]
+    answer = sdk.chat.completions.create(messages=history, **ask)
+    assert answer.choices[0].message.content == "Sunny at noon."
+    turn = tools.served.records.turns(tools.client.api_key)[1]
+    assert (b"hosted-results-lost" in bytes(turn.notes)) == (storage != "full")
+    if storage != "full":
+        return
+    if model.startswith("anthropic"):
+        results = claude.requests[-1].json()["messages"][-1]["content"]
+        assert [block["tool_use_id"] for block in results] == ["toolu_a", "toolu_b"]
+    else:
+        told = [message for message in tools.served.sent()["messages"] if message["role"] == "tool"]
+        assert [(message["tool_call_id"], message["content"]) for message in told] == [
+            ("a", json.dumps(SUNNY)),
+            ("b", "noon"),
+        ]
+    assert turn.conversation_id == tools.served.records.turns(tools.client.api_key)[0].conversation_id
 
 
 def test_postgres_keeps_what_sqlite_keeps(serve: Serve, postgres_url: str, tool_server: ScriptedUpstream) -> None:

@@ -132,3 +132,9 @@ def _repaired(value: object) -> object:
     if isinstance(value, dict):
         return {name: _repaired(item) for name, item in value.items()}
     return value
+
+
+def is_content(content: bytes) -> bool:
+    """Below full storage a message's blocks are only their kinds and sizes."""
+    blocks = msgspec.json.decode(content)
+    return not any("size" in block and len(block) == 2 for block in blocks)

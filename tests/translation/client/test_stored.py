@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from tests.translation.client import strategies
-from translation.client.stored import dump_blocks, dump_message, parse_blocks, parse_message
+from translation.client.stored import dump_blocks, dump_message, is_content, parse_blocks, parse_message
 from translation.values import Block, Message, Other, ServerToolUse, Text, Thinking, ToolResult, ToolUse
 
 
@@ -74,3 +74,8 @@ def test_broken_unicode_of_an_upstream_is_stored_as_replacement() -> None:
         {"type": "tool_result", "tool_use_id": "x", "content": [{"type": "text", "text": "\ufffd"}], "is_error": True},
         {"type": "o"},
     ]
+
+
+def test_sizes_are_no_content() -> None:
+    assert is_content(b'[{"type":"text","text":"hi"}]')
+    assert not is_content(b'[{"type":"text","size":2}]')

@@ -9,7 +9,7 @@ from tests.validators.canonical import validate
 from translation.chain import chain
 from translation.client.parse import parse
 from translation.history import repair
-from translation.hosted_history import Stored, told, unanswered, waiting
+from translation.hosted_history import Stored, halved, told, unanswered, waiting, whole_of
 from translation.providers.profiles import PROFILES
 from translation.state import Snapshot, hydrate, wanted
 from translation.values import Link, Message, Origin, Request, Text, ToolResult, ToolUse
@@ -131,6 +131,24 @@ def test_interrupted_run_before_another_answer_is_repaired_in_place() -> None:
 def test_result_whose_call_is_gone_stays_as_it_is() -> None:
     asked = request("hi", [found("z"), use("a"), found("a")])
     assert shape(told(asked))[1:] == [("assistant", ["ServerToolResult", "call a"]), ("user", ["result a"])]
+
+
+def test_answer_without_the_calls_of_a_server_is_known_by_its_own() -> None:
+    link = Link("toolu_1", "own", "own", "c", b"{}", Origin("u", "m"), turn_id=7)
+    snapshot = Snapshot({"toolu_1": link})
+    own = ToolUse("toolu_1", "own", b"{}")
+    half = Message("assistant", (Text("Both. "), own))
+    assert halved(half, snapshot) == 7
+    whole = request("hi", [text("Both."), use("a"), found("a")]).messages[1]
+    whole = msgspec.structs.replace(whole, blocks=(*whole.blocks, own))
+    assert whole_of(half, whole) is whole
+    assert whole_of(Message("assistant", (Text("Other"), own)), whole) is None
+    assert [halved(message, snapshot) for message in (whole, Message("user", ()), Message("assistant", ()))] == [
+        0,
+        0,
+        0,
+    ]
+    assert halved(half, Snapshot()) == 0
 
 
 def test_listing_is_for_servers_only() -> None:
