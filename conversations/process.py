@@ -262,6 +262,8 @@ class WebProcess:
             self.bridge.end_conversation(int(ref), ConversationEnded("the conversation was terminated"))
         elif kind == "hosted":
             self.bridge.hosted.shelf.forget()
+        elif kind == "breaker":
+            self.bridge.hosted.shelf.reread()
         elif kind == "forgotten":
             self.bridge.state.forget(int(ref))
         elif kind == "prices":

@@ -205,5 +205,7 @@ def _words(block: Any) -> str:
             return str(block.resource.text)
         case "resource_link":
             return f"[{block.name}]({block.uri})"
+        case "resource":
+            return f"[{block.resource.mime_type or 'binary'} resource left out: {block.resource.uri}]"
         case kind:
-            return f"[{kind} left out]"
+            return f"[{getattr(block, 'mime_type', '')} {kind} left out]".replace("[ ", "[")

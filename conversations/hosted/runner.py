@@ -61,30 +61,32 @@ class Runner:
     async def listing(self, endpoint: Endpoint) -> tuple[Listed, ...]:
         """The tools of an MCP server. Raises ToolFailed."""
         client = await self._client()
-        async with self.guards.passed(endpoint):
+        within = min(LISTING_SECONDS, self.limits.tool_seconds)
+        async with self.guards.passed(endpoint, within):
             try:
-                async with asyncio.timeout(LISTING_SECONDS):
+                async with asyncio.timeout(within):
                     pinned = await self._allowed.pin(endpoint.url)
                     found: tuple[Listed, ...] = await client.listing(self._transport, endpoint, pinned, LISTING_BYTES)
                     return found
             except TimeoutError:
-                raise ToolFailed("timeout", f"no list of tools within {LISTING_SECONDS:g} s") from None
+                raise ToolFailed("timeout", f"no list of tools within {within:.3g} s") from None
 
     async def close(self) -> None:
         await self._transport.aclose()
 
     async def _once(self, tool: Hosted, arguments: bytes, within: float, progress: Progress) -> Outcome:
+        endpoint, deadline = tool.endpoint, asyncio.get_running_loop().time() + within
         try:
-            async with self.guards.passed(tool.endpoint):
+            async with self.guards.passed(endpoint, within):
                 try:
-                    async with asyncio.timeout(within):
+                    async with asyncio.timeout_at(deadline):
                         text = await self._called(tool, arguments, progress)
                 except TimeoutError:
                     raise ToolFailed("timeout", f"the tool did not answer within {within:.3g} s") from None
         except ToolFailed as failed:
             log.info("hosted.failed %s: %s", tool.offer.name, failed.kind)
-            return Outcome(failed.text, is_error=True, error=failed.kind)
-        return Outcome(text if text.strip() else NO_OUTPUT)
+            return Outcome(endpoint.without_secrets(failed.text), is_error=True, error=failed.kind)
+        return Outcome(endpoint.without_secrets(text) if text.strip() else NO_OUTPUT)
 
     async def _called(self, tool: Hosted, arguments: bytes, progress: Progress) -> str:
         endpoint, limit = tool.endpoint, self.limits.result_bytes

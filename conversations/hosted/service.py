@@ -54,6 +54,8 @@ class HostedTools:
         teller = _Teller(partial(self._progress, conversation, tool_use_id))
         outcome = await self._runner.run(tool, arguments, seconds, teller.tell)
         await teller.flush()
+        if outcome.is_error:
+            self.shelf.doubt(tool.endpoint)
         return outcome
 
     async def awaited(self, conversation: int, tool_use_id: str, seconds: float) -> Outcome | None:

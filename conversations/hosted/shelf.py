@@ -50,8 +50,15 @@ class Shelf:
 
     def forget(self) -> None:
         """Something registered has changed."""
-        self._registered = None
+        self.reread()
         self._listings.clear()
+
+    def reread(self) -> None:
+        self._registered = None
+
+    def doubt(self, endpoint: Endpoint) -> None:
+        """A call failed: maybe the server has other tools by now."""
+        self._listings.pop(_identity(endpoint), None)
 
     async def offered(self, key: KeyRow, request: Request, names: tuple[str, ...], *, connector: bool) -> Offered:
         """The tools for this request; `connector` if the bridge has to serve its `mcp_servers`, too."""
@@ -106,8 +113,8 @@ class Shelf:
     def _endpoint(self, row: ToolRow) -> Endpoint:
         kind: Literal["http", "mcp"] = "http" if row.kind == "http" else "mcp"
         owner = f"key {row.owner}" if row.owner else "operator"
-        headers = self._headers(row)
-        return Endpoint(kind, row.url, owner, row.method, headers, row.timeout, row.id, row.long_running)
+        place = (kind, row.url, owner, row.method, self._headers(row), row.timeout)
+        return Endpoint(*place, row.id, row.long_running, row.failures, row.open_until or 0.0)
 
     def _headers(self, row: ToolRow) -> tuple[tuple[str, str], ...]:
         known = {one.name: one for one in (self._registered or Registered()).secrets if one.owner == row.owner}
@@ -136,8 +143,7 @@ class Shelf:
 
     async def _listing(self, endpoint: Endpoint) -> tuple[Listed, ...]:
         """Kept for each server and whoever asks with which secret: two keys may be shown different tools."""
-        sealed = sha256(repr(endpoint.headers).encode()).hexdigest()
-        identity, now = (endpoint.owner, endpoint.url, sealed), time.monotonic()
+        identity, now = _identity(endpoint), time.monotonic()
         known = self._listings.get(identity)
         if known is not None and known[0] > now:
             return known[1]
@@ -146,6 +152,10 @@ class Shelf:
             self._listings.clear()
         self._listings[identity] = (now + LISTING_SECONDS, listing)
         return listing
+
+
+def _identity(endpoint: Endpoint) -> tuple[str, str, str]:
+    return endpoint.owner, endpoint.url, sha256(repr(endpoint.headers).encode()).hexdigest()
 
 
 def _is_for(row: ToolRow, key: KeyRow, names: tuple[str, ...]) -> bool:

@@ -12,10 +12,14 @@ from translation.values import Note
 Progress = Callable[[Progressed], Awaitable[None]]
 Failure = Literal[
     "", "refused", "unreachable", "timeout", "status", "bad-json", "too-large", "protocol", "arguments", "resting",
-    "tool", "interrupted",
+    "busy", "tool", "interrupted",
 ]  # fmt: skip
 # Of these the server is the cause: after some in a row it is left alone for a while.
 BLAMED: frozenset[Failure] = frozenset({"unreachable", "timeout", "protocol"})
+
+
+HIDDEN = "[hidden]"
+SHORTEST_SECRET = 6  # shorter ones are words
 
 
 class Endpoint(Struct, frozen=True):
@@ -29,6 +33,15 @@ class Endpoint(Struct, frozen=True):
     timeout: float | None = None
     row: int | None = None
     long_running: bool = False
+    failures: int = 0  # in a row, as far as the store knows
+    open_until: float = 0.0  # the time until which some process lets it rest
+
+    def without_secrets(self, text: str) -> str:
+        """What a server says may repeat what it was sent."""
+        for _, value in self.headers:
+            for secret in (value, value.rpartition(" ")[2]):
+                text = text.replace(secret, HIDDEN) if len(secret) >= SHORTEST_SECRET else text
+        return text
 
     def __repr__(self) -> str:
         return f"Endpoint({self.kind!r}, row={self.row})"

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from conversations.store.database import Database
-from conversations.store.reads import unpacked
+from conversations.store.reads import seconds, unpacked
 from conversations.store.writes import ConversationRow
 from translation.errors import ConversationEnded
 from translation.values import Origin
@@ -43,9 +43,10 @@ UPDATE conversations_toolexecution SET progress = CASE WHEN
 WHERE conversation_id = %s AND tool_use_id = %s AND status = 'running'"""
 BREAKER = """
 UPDATE conversations_hostedtool SET failures = %s, open_until = %s, last_error = %s WHERE id = %s"""
+TURNED = "INSERT INTO conversations_change (kind, ref, created_at) VALUES ('breaker', '', NOW())"
 TOOLS = """
-SELECT id, owner_id, name, kind, description, url, method, schema, headers, timeout, long_running, for_models
-FROM conversations_hostedtool WHERE enabled = %s ORDER BY name, id"""
+SELECT id, owner_id, name, kind, description, url, method, schema, headers, timeout, long_running, for_models,
+  failures, open_until FROM conversations_hostedtool WHERE enabled = %s ORDER BY name, id"""
 
 
 class ExecutionRow(Struct, frozen=True, kw_only=True):
@@ -172,9 +173,12 @@ class SaveBreaker(Struct, frozen=True):
     failures: int
     open_until: str | None
     last_error: str
+    turned: bool = False  # it has opened or closed: every process is told
 
     def apply(self, db: Database) -> None:
         db.execute(BREAKER, (self.failures, self.open_until, self.last_error[:500], self.tool))
+        if self.turned:
+            db.execute(TURNED, ())
 
 
 # ---------------------------------------------------------------- reads
@@ -193,6 +197,8 @@ class ToolRow(Struct, frozen=True):
     timeout: float | None
     long_running: bool
     for_models: str
+    failures: int = 0
+    open_until: float | None = None  # seconds: until then no process calls it
     api_keys: frozenset[int] = frozenset()
 
 
@@ -272,7 +278,7 @@ def round_origins(db: Database, conversation_id: int, tool_use_ids: Sequence[str
 
 def _tool(row: Sequence[Any], api_keys: frozenset[int]) -> ToolRow:
     texts = (row[2], row[3], row[4], row[5], row[6], row[7], row[8])
-    return ToolRow(row[0], row[1], *texts, row[9], bool(row[10]), row[11], api_keys)
+    return ToolRow(row[0], row[1], *texts, row[9], bool(row[10]), row[11], row[12], seconds(row[13]), api_keys)
 
 
 def progressed(written: str) -> Progressed | None:

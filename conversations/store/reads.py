@@ -108,7 +108,7 @@ def key_by_digest(db: Database, digest: str) -> KeyRow | None:
         rates = (_patterns(row[4]), row[5] or 0, row[6] or 0)
         limits = KeyLimits(*rates, row[7], row[8], _micros(row[9]), _micros(row[10]))
         found = None if limits == KeyLimits() else limits
-        return KeyRow(row[0], row[1], row[2], _seconds(row[3]), found, bool(row[11]))
+        return KeyRow(row[0], row[1], row[2], seconds(row[3]), found, bool(row[11]))
     return None
 
 
@@ -312,7 +312,7 @@ def _chunks(values: Sequence[Any]) -> list[Sequence[Any]]:
     return [values[max(end - CHUNK, 0) : end] for end in range(len(values), 0, -CHUNK)]
 
 
-def _seconds(value: Any) -> float | None:
+def seconds(value: Any) -> float | None:
     if value is None:
         return None
     if isinstance(value, str):

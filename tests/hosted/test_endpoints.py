@@ -1,14 +1,16 @@
 """HTTP endpoints as tools: how they are called, and everything that they can do wrong."""
 
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from conversations.keys import digest
 from tests.hosted.conftest import Tools
 from tests.servers import chat
-from tests.servers.script import Abort, Answer, Raw, Silence, json_answer
+from tests.servers.script import Abort, Answer, Gate, Raw, Silence, json_answer
 
 JSON = {"content-type": "application/json"}
 
@@ -160,6 +162,46 @@ def test_circuit_opens_after_failures_in_a_row_and_says_so(tools: Tools) -> None
     row = tools.served.records.rows("HostedTool").get(owner__digest=digest(tools.client.api_key))
     assert (row.failures, row.open_until is not None) == (5, True)
     assert "did not answer" in row.last_error
+    assert tools.served.records.rows("Change").filter(kind="breaker").exists()
+
+
+def test_circuit_that_another_process_has_opened_is_open(tools: Tools) -> None:
+    tools.register()
+    rows = tools.served.records.rows("HostedTool").filter(owner__digest=digest(tools.client.api_key))
+    rows.update(failures=7, open_until=timezone.now() + timedelta(seconds=30))
+    tools.register("other", "/other")  # every process reads what is registered anew
+    assert "it failed 7 times in a row" in outcome(tools, json_answer(1))["content"][0]["text"]
+    assert tools.server.requests == []
+    rows.update(open_until=timezone.now())
+    tools.register("other", "/other")
+    assert outcome(tools, json_answer("better"))["is_error"] is False
+    row = rows.get(name="weather")
+    assert (row.failures, row.open_until, row.last_error) == (0, None, "")
+
+
+def test_server_gets_eight_calls_at_once_and_the_rest_wait(tools: Tools) -> None:
+    tools.register(timeout=10)
+    gate = Gate()
+    tools.server.always("/weather", Answer((gate, b'"late"'), headers=JSON))
+    cities = [(f"c{number}", "weather", {"city": f"Rome {number}"}) for number in range(10)]
+    tools.served.chat(chat.streamed_calls(*cities), chat.streamed_text("ok"))
+    at_once = 0
+    with tools.client.stream("Weather?") as (_, events):
+        for event in events:
+            if event.name == "ping" and not at_once:  # a second has passed
+                at_once = len(tools.server.requests)
+                gate.open()
+    assert at_once == 8
+    assert len(tools.server.requests) == 10
+
+
+def test_secret_that_a_tool_repeats_is_hidden(tools: Tools) -> None:
+    tools.register(headers={"Authorization": "Bearer s3cret-s3cret"})
+    for status in (200, 500):
+        found = outcome(tools, json_answer({"sent": "Bearer s3cret-s3cret", "bare": "s3cret-s3cret"}, status))
+        assert '{"sent": "[hidden]", "bare": "[hidden]"}' in found["content"][0]["text"]
+    assert b"s3cret-s3cret" not in tools.served.records.everything(tools.client.api_key)
+    assert "s3cret-s3cret" not in tools.served.bridge.log.read_text()
 
 
 def test_rounds_end_with_pause_turn_and_go_on_when_asked(tools: Tools) -> None:

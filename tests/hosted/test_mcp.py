@@ -1,11 +1,13 @@
 """The MCP connector: `mcp_servers` in a request, with any model behind the bridge."""
 
 import json
+import re
 from typing import Any
 
 import pytest
 from anthropic import Anthropic
 
+from tests.hosted import mcp_peer
 from tests.hosted.conftest import Tools
 from tests.hosted.test_loop import kinds
 from tests.servers import chat
@@ -89,6 +91,75 @@ def test_failure_is_a_result_and_the_model_goes_on(
     assert (found["tool_use_id"], found["is_error"]) == (use["id"], True)
     assert words in found["content"][0]["text"]
     assert said["text"] == "I see."
+
+
+def outcome(tools: Tools, url: str, call: str, arguments: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    """The result of one call; the model goes on after it."""
+    tools.served.chat(chat.calls(("call_1", call, arguments or {})), chat.text("I see."))
+    answer = tools.client.ask("Go", mcp_servers=[server(url, **more)])
+    assert answer.status_code == 200, answer.text
+    use, found, said = answer.json()["content"]
+    assert (found["type"], found["tool_use_id"], said["text"]) == ("mcp_tool_result", use["id"], "I see.")
+    return found  # type: ignore[no-any-return]
+
+
+def test_what_a_result_cannot_hold_is_named(tools: Tools, odd_url: str) -> None:
+    found = outcome(tools, odd_url, "odd__mixture")
+    assert (found["is_error"], found["content"][0]["text"].splitlines()) == (
+        False,
+        [
+            "words",
+            "[image/png image left out]",
+            "[audio/wav audio left out]",
+            "a page",
+            "[application/octet-stream resource left out: file:///b.bin]",
+            "[more](https://example.com/more)",
+        ],
+    )
+    assert json.loads(outcome(tools, odd_url, "odd__shape")["content"][0]["text"]) == {"sides": 4}
+
+
+def test_names_that_no_model_takes_are_made_legal(tools: Tools, odd_url: str) -> None:
+    tools.served.chat(chat.text("hi"))
+    name = "my odd/server"
+    tools.client.ask("Hi", mcp_servers=[server(odd_url, name)])
+    (alias,) = [one for one in offered(tools) if "spaces" in one]
+    assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", alias)
+    tools.served.chat(chat.calls(("call_1", alias, {})), chat.text("I see."))
+    use, found, _ = tools.client.ask("Go", mcp_servers=[server(odd_url, name)]).json()["content"]
+    assert (use["name"], use["server_name"]) == ("odd.name/with spaces", name)
+    assert found["content"][0]["text"] == "called"
+
+
+def test_clients_tool_of_the_same_name_is_the_clients(tools: Tools, odd_url: str) -> None:
+    own = {"name": "odd__add", "input_schema": {"type": "object"}}
+    tools.served.chat(chat.calls(("call_1", "odd__add", {"a": 1, "b": 2})))
+    answer = tools.client.ask("Go", mcp_servers=[server(odd_url)], tools=[own]).json()
+    assert (answer["stop_reason"], kinds(answer["content"])) == ("tool_use", ["tool_use"])
+    assert offered(tools).count("odd__add") == 1
+    assert b"hosted-tool-hidden" in bytes(tools.served.records.turns(tools.client.api_key).get().notes)
+
+
+def test_secret_that_a_server_repeats_is_hidden(tools: Tools, odd_url: str) -> None:
+    found = outcome(tools, odd_url, "odd__repeat", authorization_token="t0ken-s3cret")
+    assert found["content"][0]["text"] == "[hidden]"
+    assert b"t0ken-s3cret" not in tools.served.records.everything(tools.client.api_key)
+    assert "t0ken-s3cret" not in tools.served.bridge.log.read_text()
+
+
+def test_server_that_changes_its_list_and_dies_is_a_result_each_time(tools: Tools) -> None:
+    with mcp_peer.running("odd") as url:
+        assert outcome(tools, url, "odd__vanish")["content"][0]["text"] == "gone"
+        gone = outcome(tools, url, "odd__vanish")  # it is still in the list that is kept
+        assert gone["is_error"]
+        assert "vanish" in gone["content"][0]["text"]
+        assert outcome(tools, url, "odd__later")["content"][0]["text"] == "here"
+        dead = outcome(tools, url, "odd__die")
+        assert (dead["is_error"], "127.0.0.1 did not answer" in dead["content"][0]["text"]) == (True, True)
+    (run, *_) = tools.served.records.executions(tools.client.api_key).order_by("-id")
+    assert (run.status, run.error) == ("failed", "protocol")
+    refused = tools.client.ask("Go", mcp_servers=[server(url)])
+    assert (refused.status_code, "odd: no connection" in refused.text) == (400, True)
 
 
 def test_progress_is_kept_with_the_run(tools: Tools, odd_url: str) -> None:
