@@ -183,6 +183,8 @@ CELERY_TIMEZONE = "UTC"
 # Each of these is worth doing only until it is due again; a worker that was away must not catch up on a pile.
 CELERY_BEAT_SCHEDULE = {
     "purge-inactive": {"task": "conversations.tasks.purge_inactive", "schedule": 300.0, "options": {"expires": 300}},
+    # At most a second of work each time: requests need the processors more than the search does.
+    "index-text": {"task": "conversations.tasks.index_text", "schedule": 10.0, "options": {"expires": 10}},
     "requeue-tools": {"task": "conversations.tasks.requeue_tools", "schedule": 15.0, "options": {"expires": 15}},
     "reconcile-turns": {"task": "conversations.tasks.reconcile_turns", "schedule": 30.0, "options": {"expires": 30}},
 }

@@ -9,6 +9,7 @@ from django.db import transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from conversations import search
 from conversations.models import Blob, Change, Claim, Conversation, Message, Replay, Round, ToolExecution, Turn
 
 SLICE = 200
@@ -36,6 +37,8 @@ def purge(conversation: Conversation) -> None:
         ToolExecution.objects.filter(conversation=pk).update(arguments=b"", result=b"", state=b"")
         Round.objects.filter(conversation=pk).delete()
         Conversation.objects.filter(pk=pk).update(content_purged_at=Now())
+    # After the time is set: what is read from now on is the outline.
+    search.forget(pk)
 
 
 def outline(content: bytes) -> bytes:

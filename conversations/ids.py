@@ -32,6 +32,16 @@ class RowIds:
         return (self._last << (PROCESS_BITS + SEQUENCE_BITS)) | self._slot | self._sequence
 
 
+def seconds(row_id: int) -> float:
+    """When an id was minted."""
+    return ((row_id >> (PROCESS_BITS + SEQUENCE_BITS)) + EPOCH_MS) / 1000
+
+
+def least(moment: float) -> int:
+    """The least id that may have been minted then or later."""
+    return max(int(moment * 1000) - EPOCH_MS, 0) << (PROCESS_BITS + SEQUENCE_BITS)
+
+
 # Eight of the 62 characters are a quarter likelier than the others: 24 of them still hold 141 bits.
 _BASE62 = bytes(ALPHABET[byte % 62] for byte in range(256))
 

@@ -85,6 +85,7 @@ CATALOGUE = {
     "toolbridge_pending_tool_calls": Metric("gauge", "Tool calls that wait for their result."),
     "toolbridge_purge_backlog": Metric("gauge", "What the next purge will delete.", ("what",)),
     "toolbridge_purge_last_run_timestamp_seconds": Metric("gauge", "When the last purge ended."),
+    "toolbridge_search_indexed_timestamp_seconds": Metric("gauge", "What ended until then can be found by its text."),
     "toolbridge_table_rows": Metric("gauge", "Rows, on PostgreSQL as it estimates them.", ("table",)),
     "toolbridge_table_bytes": Metric("gauge", "Bytes with indexes.", ("table",)),
     "toolbridge_database_bytes": Metric("gauge", "Bytes of the whole database."),

@@ -16,7 +16,7 @@ from django.db.models.functions import Cast, Concat, Now
 from django.utils import timezone
 from msgspec import Struct
 
-from conversations import contents, expiry, tallies
+from conversations import contents, expiry, search, tallies
 from conversations.models import (
     Blob,
     Change,
@@ -189,7 +189,7 @@ def _ended() -> list[int]:
 
 def _delete_rows(pk: int) -> int:
     """Slice by slice, the conversation itself last; how many rows that were."""
-    count = 0
+    count = search.forget(pk)
     for model in OWNED:
         while True:
             deleted = _delete_slice(model._default_manager.filter(conversation=pk))

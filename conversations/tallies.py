@@ -19,7 +19,12 @@ def count(**amounts: float) -> None:
 
 
 def put(name: str, value: float) -> None:
-    Tally.objects.update_or_create(name=_name((name,)), defaults={"value": value})
+    Tally.objects.update_or_create(name=named(name), defaults={"value": value})
+
+
+def named(name: str) -> str:
+    """The name of a counter without labels, as its row has it."""
+    return _name((name,))
 
 
 def archive(process: Process) -> None:

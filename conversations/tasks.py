@@ -5,7 +5,7 @@ from typing import Any
 
 from celery import shared_task
 
-from conversations import retention
+from conversations import retention, search
 from conversations.models import ToolExecution
 
 
@@ -17,6 +17,11 @@ def purge_inactive() -> int:
 @shared_task(name="conversations.tasks.reconcile_turns")
 def reconcile_turns() -> int:
     return retention.reconcile()
+
+
+@shared_task(name="conversations.tasks.index_text")
+def index_text() -> int:
+    return search.index()
 
 
 @shared_task(name="conversations.tasks.run_tool")

@@ -46,7 +46,7 @@ class ConversationAdmin(RecordAdmin):
                    since("last_activity"))  # fmt: skip
     ordering = ("-last_activity",)
     sortable_by = ("active",)
-    search_help_text = "Conversation, session, request, message or tool id, tool name"
+    search_help_text = "Any id, tool name, error, or words that were said"
     find = staticmethod(finding.conversations)
     living = {"ended_at": None}
     actions_list = ("purge_page",)

@@ -3,12 +3,16 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from django.contrib import messages
 from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest
+from django.utils.formats import date_format
 from unfold.admin import ModelAdmin
 from unfold.views import ChangeList
 
+from conversations import search
 from conversations.admin import cells
+from conversations.admin.content import reads_content
 from conversations.admin.paginator import BoundedPaginator
 
 Rows = QuerySet[Any]
@@ -37,7 +41,7 @@ class RecordAdmin(ModelAdmin):
     # Django asks for fields to show the search box; `find` answers instead of them.
     search_fields: tuple[str, ...] = ("pk",)
     row_page = "change"  # where a row leads
-    find: Callable[[str], Q]
+    find: Callable[[str, Sequence[int]], Q]
     # Conversations that ended are out of sight, and so is all that is theirs.
     living: dict[str, None] = {}
     # Content is large and no list shows it.
@@ -52,7 +56,13 @@ class RecordAdmin(ModelAdmin):
 
     def get_search_results(self, request: HttpRequest, queryset: Rows, search_term: str) -> tuple[Rows, bool]:
         term = search_term.strip()
-        return (queryset.filter(type(self).find(term)) if term else queryset), False
+        if not term:
+            return queryset, False
+        said = search.turns(term) if reads_content(request) else []
+        if reads_content(request) and (until := search.behind()):
+            moment = date_format(until, "Y-m-d H:i:s")
+            messages.info(request, f"Text is found up to {moment}: what was said since is still being read.")
+        return queryset.filter(type(self).find(term, said)), False
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

@@ -14,8 +14,8 @@ from conversations.admin.status import TURN_COLOURS
 from conversations.models import Replay, Turn
 
 
-def _find(term: str) -> Q:
-    return Q(turn__in=Turn.objects.filter(finding.turns(term)).values("pk")[: finding.MOST])
+def _find(term: str, said: finding.Said = ()) -> Q:
+    return Q(turn__in=Turn.objects.filter(finding.turns(term, said)).values("pk")[: finding.MOST])
 
 
 @admin.register(Replay)

@@ -21,8 +21,13 @@ from conversations.store.reads import unpacked
 COLOURS = {"queued": "warning", "running": "info", "complete": "success", "failed": "danger", "cancelled": "warning"}
 
 
-def _found(term: str) -> Q:
-    return Q(tool_use_id=term) | Q(tool_name=term) | Q(conversation__in=finding.conversation_ids(term))
+def _found(term: str, said: finding.Said = ()) -> Q:
+    return (
+        Q(tool_use_id=term)
+        | Q(turn__in=list(said))
+        | Q(tool_name=term)
+        | Q(conversation__in=finding.conversation_ids(term))
+    )
 
 
 @admin.register(ToolExecution)

@@ -28,7 +28,7 @@ class TurnAdmin(RecordAdmin):
                    NotesFilter, CostFilter, since("started_at"))  # fmt: skip
     ordering = ("-id",)
     sortable_by = ()
-    search_help_text = "Request, message, conversation or tool id, tool name"
+    search_help_text = "Any id, tool name, error, or words that were said"
     find = staticmethod(finding.turns)
     living = {"conversation__ended_at": None}
     deferred = CONTENT

@@ -1,7 +1,16 @@
 """Tables. Cold code uses them through the ORM; the hot path reads and writes them through `conversations.store`."""
 
 from conversations.models.configuration import ApiKey, Price, StorageLevel
-from conversations.models.history import Blob, Conversation, Message, ToolMapping, ToolStatus, Turn, TurnStatus
+from conversations.models.history import (
+    Blob,
+    Conversation,
+    Message,
+    SearchedTurn,
+    ToolMapping,
+    ToolStatus,
+    Turn,
+    TurnStatus,
+)
 from conversations.models.hosted import ExecutionStatus, HostedTool, Round, ToolExecution, ToolSecret
 from conversations.models.ledger import ToolEntry, UsageEntry
 from conversations.models.processes import Change, Claim, LiveSnapshot, Process, Tally
@@ -25,6 +34,7 @@ __all__ = [
     "Rest",
     "Round",
     "Route",
+    "SearchedTurn",
     "StorageLevel",
     "Tally",
     "ToolEntry",

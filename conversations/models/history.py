@@ -217,6 +217,16 @@ class ToolMapping(models.Model):
         return unseal(bytes(self.arguments))
 
 
+class SearchedTurn(models.Model):
+    """A turn whose words can be found. Where the words are, the database decides: `conversations.search`."""
+
+    turn = models.BigIntegerField(primary_key=True)
+    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="searched_turns")
+
+    def __str__(self) -> str:
+        return f"turn {self.turn}"
+
+
 class Blob(models.Model):
     """System prompts and tool lists: large, and the same in every turn of a conversation."""
 

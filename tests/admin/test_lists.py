@@ -14,7 +14,7 @@ from tests.admin import rows
 
 # The whole size is the promise: BRIDGE_TEST_ROWS=100000 pytest tests/admin/test_lists.py
 ROWS = int(os.environ.get("BRIDGE_TEST_ROWS", "300"))
-QUERIES = 15
+QUERIES = 18
 SECONDS = 1.0
 
 LISTS = ("conversation", "turn", "toolmapping", "usageentry", "apikey", "process")
@@ -57,7 +57,7 @@ def test_every_list_filter_and_search_is_fast_and_cheap(browser: Client) -> None
     rows.seed(ROWS)
     slow = []
     for page in PAGES:
-        queries, seconds = min(visit(browser, page), visit(browser, page))
+        queries, seconds = min(visit(browser, page) for _ in range(1 if ROWS < 100_000 else 2))
         # How long a few rows take says more about the machine than about the page.
         if queries > QUERIES or (seconds > SECONDS and ROWS >= 100_000):
             slow.append((page, queries, round(seconds, 2)))

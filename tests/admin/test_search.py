@@ -1,0 +1,117 @@
+"""Words that were said are found, by those who may read them, for as long as they are kept."""
+
+import datetime as dt
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+
+from conversations import contents, ids, retention, search
+from conversations.models import Conversation, SearchedTurn, Turn
+from conversations.words import document, phrases, words
+from tests.admin import rows
+from tests.admin.test_lists import found
+
+SAID = [
+    {"type": "text", "text": "The café's test_half_cents FAILS: 你好世界"},
+    {"type": "tool_use", "id": "toolu_9", "name": "Bash", "input": {"command": "ls /srv/billing/core.py"}},
+    {"type": "tool_result", "tool_use_id": "toolu_9", "content": [{"type": "text", "text": "ENOENT: no such file"}]},
+    {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGlkZGVu"}},
+]
+
+
+@pytest.fixture
+def spoken(db: None) -> Turn:
+    """A turn that said something, with an id from a clock."""
+    conversation = rows.a_conversation(rows.a_key(), 1)
+    conversation.save(force_insert=True)
+    turn = rows.a_turn(conversation, 7, id=ids.RowIds(1).mint(), error_message="the engine is overloaded")
+    turn.save(force_insert=True)
+    rows.an_answer(turn, content=rows.encoded(SAID)).save()
+    rows.a_mapping(turn).save()
+    rows.an_entry(turn, conversation).save()
+    assert search.index() == 1
+    return turn
+
+
+FOUND = ["half cents", "test_half_cents", '"no such file"', "CAFÉ'S fails", "billing", "世界", "overlo*", "such ENOENT",
+         "Bash core.py"]  # fmt: skip
+NOT_FOUND = ["cents half_x", '"such no file"', "aGlkZGVu", "overlo", "nowhere", "toolu_9", "*", '""']
+
+
+@pytest.mark.parametrize("name", ["conversation", "turn", "toolmapping", "usageentry"])
+def test_what_was_said_is_found(browser: Client, spoken: Turn, name: str) -> None:
+    assert [term for term in FOUND if len(found(browser, name, term)) != 1] == []
+    assert [term for term in NOT_FOUND if found(browser, name, term)] == []
+
+
+def test_only_those_who_may_read_it_find_it(outsider: Client, spoken: Turn) -> None:
+    assert found(outsider, "turn", "billing") == []
+    assert len(found(outsider, "turn", spoken.request_id)) == 1
+
+
+def test_an_error_is_found_by_its_type(outsider: Client, spoken: Turn) -> None:
+    Turn.objects.update(status="error", error_type="rate_limit_error")
+    assert len(found(outsider, "turn", "rate_limit_error")) == 1
+    assert found(outsider, "turn", "api_error") == []
+
+
+def test_what_is_deleted_is_found_no_more(spoken: Turn) -> None:
+    conversation = spoken.conversation
+    contents.purge(conversation)
+    assert search.turns("billing") == []
+    assert not SearchedTurn.objects.exists()
+    assert search.index() in {0, 1}  # its outline says nothing
+    assert search.turns("billing") == []
+    retention.terminate(conversation)
+    assert not SearchedTurn.objects.exists()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM conversations_searchwords")
+        assert cursor.fetchone()[0] == 0
+
+
+def test_a_conversation_that_ended_meanwhile_is_not_read(spoken: Turn) -> None:
+    search.forget(spoken.conversation_id)
+    assert search._locked({spoken.conversation_id}, timezone.now()) == {spoken.conversation_id}
+    Conversation.objects.update(content_purged_at=timezone.now() + dt.timedelta(seconds=5))
+    assert search._locked({spoken.conversation_id}, timezone.now()) == set()
+    Conversation.objects.update(ended_at=timezone.now())
+    assert search.index() == 0
+
+
+def test_a_running_turn_is_read_when_it_has_ended(db: None) -> None:
+    conversation = rows.a_conversation(rows.a_key(), 1)
+    conversation.save(force_insert=True)
+    minted = ids.RowIds(1)
+    slow, quick = (rows.a_turn(conversation, number, id=minted.mint()) for number in (1, 2))
+    slow.status = "running"
+    for turn in (slow, quick):
+        turn.save(force_insert=True)
+        rows.an_answer(turn, turn.pk % 1000, content=rows.encoded([{"type": "text", "text": "hello there"}])).save()
+    assert search.index() == 1
+    assert search.turns("hello") == [quick.pk]
+    until = search.up_to()
+    assert until is not None
+    assert until.timestamp() <= ids.seconds(slow.pk)
+    Turn.objects.update(status="complete")
+    assert search.index() == 1
+    assert search.turns("hello") == [quick.pk, slow.pk]
+    assert search.index() == 0
+
+
+def test_a_reader_that_is_behind_says_so(browser: Client, spoken: Turn) -> None:
+    assert "still being read" not in browser.get("/admin/conversations/turn/", {"q": "x"}).text
+    conversation = spoken.conversation
+    later = ids.least(timezone.now().timestamp() + 600)
+    rows.a_turn(conversation, 8, id=later, status="complete").save(force_insert=True)
+    assert "still being read" in browser.get("/admin/conversations/turn/", {"q": "x"}).text
+
+
+def test_a_long_turn_is_read_at_both_ends() -> None:
+    text = f"first {'filling ' * 20_000} last"
+    found = document([rows.encoded([{"type": "text", "text": text}]), b"not JSON"]).split()
+    assert (found[0], found[-1]) == ("first", "last")
+    assert len(found) < 10_000
+    assert words("x" * 100) == ""
+    assert len(phrases("word " * 50)) == 16
