@@ -13,6 +13,7 @@ from translation.policies import Policy
 from translation.policies.policy import ProfileName
 from translation.providers.profiles import PROFILES, Profile
 from translation.remedies import Remedy
+from translation.unreadable import UNREADABLE
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +63,7 @@ def lessons(rows: tuple[LearnedRow, ...]) -> dict[tuple[str, str], tuple[Remedy,
     for row in rows:
         try:
             remedy = msgspec.json.decode(row.remedy, type=Remedy)
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             log.error("routes.lesson of %s/%s cannot be read: %s", row.upstream, row.model, error)
         else:
             found[row.upstream, row.model] = (*found.get((row.upstream, row.model), ()), remedy)

@@ -13,6 +13,8 @@ from typing import Any, cast
 import httptools
 import msgspec
 
+from translation.unreadable import UNREADABLE
+
 MODEL = "demo"
 # Claude Code offers tools that start other conversations with this very model, or change files: the demo rather reads.
 RANKS = dict.fromkeys(("Read", "Glob", "Grep", "LS"), 0) | dict.fromkeys(
@@ -79,7 +81,7 @@ class _Exchange(asyncio.Protocol):
         try:
             request = msgspec.json.decode(body)
             content, kind = embed(request) if self._path.endswith(b"/embeddings") else answer(request)
-        except (msgspec.DecodeError, KeyError, TypeError, AttributeError) as error:
+        except (*UNREADABLE, KeyError, TypeError, AttributeError) as error:
             content, kind = _json({"error": {"message": f"demo: {error}", "type": "invalid_request_error"}}), b""
             self._transport.write(b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncontent-length: ")
         else:

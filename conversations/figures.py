@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 import msgspec
 from msgspec import Struct
 
+from translation.unreadable import UNREADABLE
+
 BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 
 Series = tuple[str, ...]  # a metric's name, then the values of its labels
@@ -64,7 +66,7 @@ def load(data: bytes) -> Figures:
     """Nothing, if another version of the bridge wrote it in its own way."""
     try:
         wire = _DECODER.decode(data) if data else _Wire()
-    except msgspec.DecodeError:
+    except UNREADABLE:
         wire = _Wire()
     return Figures(dict(wire.counters), dict(wire.gauges), dict(wire.histograms))
 

@@ -25,7 +25,7 @@ from translation.accumulator import Accumulator
 from translation.adapter import UpstreamRequest, Writer
 from translation.chain import link as chain_link
 from translation.client.identity import Identity
-from translation.client.stored import parse_message
+from translation.client.stored import parse_answer
 from translation.errors import (
     BridgeError,
     OwnFault,
@@ -378,7 +378,7 @@ class Turn:
         if self.ask.key.storage == "minimal":
             return None
         content = self.accumulator.content
-        message = parse_message("assistant", content)
+        message = parse_answer(content)
         target = self.prepared.route.target
         row = records.answer(
             self.head, chain_link(self.head.chain_hash, message), content, message, self.ask.key.storage

@@ -7,6 +7,7 @@ import msgspec
 
 from translation.errors import UpstreamProtocolError
 from translation.unicode import well_formed
+from translation.unreadable import UNREADABLE
 
 PLACEHOLDERS = ("", "{}", "null", '""')  # some servers send one of these first, and the arguments after it
 
@@ -85,7 +86,7 @@ def mend(text: str) -> tuple[str, str]:
 def _decoded(text: str) -> object:
     try:
         return msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+    except UNREADABLE:
         return None
 
 

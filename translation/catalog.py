@@ -4,12 +4,14 @@ from typing import Any
 
 import msgspec
 
+from translation.unreadable import UNREADABLE
+
 
 def model_names(body: bytes) -> tuple[str, ...]:
     """OpenAI's and Anthropic's `data`, or Gemini's `models`; () when it is neither."""
     try:
         value = msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError):
+    except UNREADABLE:
         return ()
     if isinstance(value, dict):
         value = value.get("data") or value.get("models")

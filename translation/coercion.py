@@ -10,6 +10,7 @@ from collections.abc import Iterable
 import msgspec
 
 from translation.invocations import Parameter
+from translation.unreadable import UNREADABLE
 
 DEPTH = 32  # of nested values and references; below that, values stay as they came
 
@@ -222,7 +223,7 @@ def _is_list(item: Parameter) -> bool:
 def _is_json(raw: bytes) -> bool:
     try:
         msgspec.json.decode(raw)
-    except (msgspec.DecodeError, RecursionError):
+    except UNREADABLE:
         return False
     return True
 

@@ -11,6 +11,11 @@ from hashlib import sha256
 ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
 
 
+def is_name(text: str) -> bool:
+    """Whether a client could send it back: a name or an id that is not empty, of printable characters."""
+    return bool(text) and text.isprintable()
+
+
 class ToolNames:
     """The names of one request. `letter_first` is for upstreams that want a letter or underscore at the start."""
 

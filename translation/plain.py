@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from translation.unreadable import UNREADABLE
 from translation.values import (
     Block,
     Document,
@@ -68,7 +69,7 @@ def summary(block: ServerToolUse | ServerToolResult | Other) -> str:
         return f"[{block.type} {block.name}: {block.input.decode('utf-8', 'replace')[:LIMIT]}]"
     try:
         value = _readable(msgspec.json.decode(block.raw))
-    except (msgspec.DecodeError, RecursionError):
+    except UNREADABLE:
         return f"[{block.type}]"
     return f"[{block.type}: {msgspec.json.encode(value).decode()[:LIMIT]}]"
 

@@ -22,6 +22,7 @@ from translation.errors import (
     UpstreamTimeout,
 )
 from translation.overflow import overflow
+from translation.unreadable import UNREADABLE
 
 LONGEST = 2000  # characters of an upstream's message that are passed on
 
@@ -112,7 +113,7 @@ def read(body: bytes) -> Complaint | None:
     """None when there is no error in it that could be read."""
     try:
         value = msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError):
+    except UNREADABLE:
         return None
     if isinstance(value, list) and value:
         value = value[0]  # Gemini's own compatibility layer

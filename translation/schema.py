@@ -25,6 +25,7 @@ from translation.schema_shape import (
     values,
 )
 from translation.schema_table import FORMATS, HANDLED, HINTS, KEPT, KINDS, LIMITS, OPEN, TOLD, TYPES
+from translation.unreadable import UNREADABLE
 
 MAX_DEPTH = 32
 MAX_NOTES = 20
@@ -50,7 +51,7 @@ def lower(schema: bytes, *, parameters: bool = True) -> Lowered:
 def _lower(schema: bytes, *, parameters: bool) -> Lowered:
     try:
         root = msgspec.json.decode(schema or b"{}")
-    except (msgspec.DecodeError, RecursionError):
+    except UNREADABLE:
         return Lowered(b'{"type":"OBJECT","properties":{}}', ("the schema cannot be read as JSON",), empty=True)
     lowering = _Lowering(root, len(schema))
     out = lowering.parameters(root) if parameters else lowering.node(root, NONE, None, 0)

@@ -11,6 +11,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from translation.unreadable import UNREADABLE
+
 READ = (
     "instructions", "system", "systemInstruction", "tools", "messages", "contents", "input",
     "response_format", "text", "generationConfig", "output_config",
@@ -40,7 +42,7 @@ def weight(body: bytes) -> Weight:
     """Of a JSON body; anything else is one text."""
     try:
         fields = msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError):
+    except UNREADABLE:
         fields = None
     if not isinstance(fields, dict):
         return Weight((body.decode("utf-8", "replace"),), 0)

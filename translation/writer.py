@@ -32,6 +32,7 @@ from translation.events import (
     WireEvent,
 )
 from translation.hosted import Offer, call_block
+from translation.names import is_name
 from translation.unicode import json_string
 from translation.values import Usage
 
@@ -155,11 +156,7 @@ class BlockWriter:
                 else:
                     self._write(event, out)
             case ToolStarted():
-                self._calls[event.call] = call = _Call(event)
-                if self._blocked() or not self._starts_early:
-                    self._waiting.append(call)
-                else:
-                    self._open_call(call, out)
+                self._start_call(event, out)
             case ToolArguments():
                 self._arguments(self._calls[event.call], event.fragment, out)
             case ToolEnded():
@@ -218,6 +215,15 @@ class BlockWriter:
         self._open = None
 
     # ------------------------------------------------------------ tool calls
+
+    def _start_call(self, started: ToolStarted, out: list[WireEvent]) -> None:
+        if not is_name(started.name):
+            raise UpstreamProtocolError(f"the upstream called a tool by a name that is none: {started.name!r}")
+        self._calls[started.call] = call = _Call(started)
+        if self._blocked() or not self._starts_early:
+            self._waiting.append(call)
+        else:
+            self._open_call(call, out)
 
     def _open_call(self, call: _Call, out: list[WireEvent]) -> None:
         self._close(out)

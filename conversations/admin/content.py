@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from conversations import wording
 from conversations.wording import harmless
+from translation.unreadable import UNREADABLE
 
 PERMISSION = "conversations.view_content"
 SHOWN = 20_000  # characters of one value on a page
@@ -69,7 +70,7 @@ def pretty(raw: bytes) -> bytes:
     """JSON with its lines and indents; anything else as it is."""
     try:
         return msgspec.json.format(raw, indent=2)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return raw
 
 

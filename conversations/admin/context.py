@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from conversations import wording
 from conversations.models import ToolMapping
+from translation.unreadable import UNREADABLE
 
 KINDS = {
     "system": "System prompt",
@@ -80,7 +81,7 @@ def _figures(name: str, rows: list[ToolMapping]) -> ToolFigures:
 def _sizes(role: str, content: bytes) -> list[tuple[str, int]]:
     try:
         blocks = msgspec.json.decode(content, type=list[msgspec.Raw])
-    except (msgspec.DecodeError, msgspec.ValidationError):
+    except UNREADABLE:
         return [("user" if role == "user" else "assistant", len(content))]
     return [_size(role, bytes(raw)) for raw in blocks]
 
@@ -94,7 +95,7 @@ def _size(role: str, raw: bytes) -> tuple[str, int]:
     """Below full storage a block is its kind and its size."""
     try:
         block = msgspec.json.decode(raw, type=_Kind)
-    except (msgspec.DecodeError, msgspec.ValidationError):
+    except UNREADABLE:
         block = _Kind()
     size = block.size if block.size >= 0 else len(raw)
     match block.type:

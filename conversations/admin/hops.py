@@ -11,6 +11,7 @@ from conversations import wording
 from conversations.admin.content import Shown, pretty, shown
 from conversations.models import Message, ToolMapping, Turn
 from conversations.records import AttemptRecord
+from translation.unreadable import UNREADABLE
 
 
 class Hop(Struct, frozen=True):
@@ -109,7 +110,7 @@ def hop(name: str, title: str, about: str, raw: bytes, facts: tuple[tuple[str, s
 def attempts(turn: Turn) -> tuple[AttemptRecord, ...]:
     try:
         return msgspec.json.decode(bytes(turn.attempts), type=tuple[AttemptRecord, ...])
-    except (msgspec.DecodeError, msgspec.ValidationError):
+    except UNREADABLE:
         return ()
 
 
@@ -153,6 +154,6 @@ def curl(url: str, headers: Sequence[tuple[str, str]], body: bytes) -> str:
 def _json(raw: bytes) -> dict[str, Any]:
     try:
         value = msgspec.json.decode(raw)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return {}
     return value if isinstance(value, dict) else {}

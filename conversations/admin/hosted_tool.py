@@ -21,6 +21,7 @@ from conversations.hosted import registering
 from conversations.hosted.values import ToolFailed
 from conversations.models import HostedTool, ToolExecution, ToolSecret
 from conversations.process import current
+from translation.unreadable import UNREADABLE
 
 if TYPE_CHECKING:
     ToolForm = forms.ModelForm[HostedTool]
@@ -47,7 +48,7 @@ class HostedToolForm(ToolForm):
         schema: str = self.cleaned_data["schema"]
         try:
             msgspec.json.decode(schema.encode() or b"{}", type=dict[str, object])
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             raise ValidationError(f"not a JSON object: {error}") from None
         return schema
 

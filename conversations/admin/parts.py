@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from conversations import wording
 from conversations.admin.content import Shown, pretty, shown
+from translation.unreadable import UNREADABLE
 
 IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 IMAGE_LIMIT = 2_000_000  # characters of base64 that are shown as a picture
@@ -42,7 +43,7 @@ def parts(content: bytes, *, readable: bool) -> tuple[Part, ...]:
 def _blocks(content: bytes) -> list[Json]:
     try:
         blocks = msgspec.json.decode(content)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return [{"type": "unreadable", "size": len(content)}]
     return [block for block in blocks if isinstance(block, dict)] if isinstance(blocks, list) else []
 

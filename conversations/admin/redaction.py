@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+from translation.unreadable import UNREADABLE
+
 # Strings that carry structure. Everything else becomes its length.
 KEPT = frozenset(
     {
@@ -26,7 +28,7 @@ _SECRET = re.compile(
 def json(raw: bytes) -> bytes:
     try:
         value = msgspec.json.decode(raw)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return stream(raw)
     return msgspec.json.format(msgspec.json.encode(_value(value, "")), indent=2)
 
@@ -43,7 +45,7 @@ def _line(line: bytes) -> bytes:
     if field == b"data":
         try:
             return b"data: " + msgspec.json.encode(_value(msgspec.json.decode(data), ""))
-        except msgspec.DecodeError:
+        except UNREADABLE:
             return b"data: " + _mask(len(data)).encode()
     return _mask(len(line)).encode()
 

@@ -12,6 +12,7 @@ from conversations.admin.content import Shown, pretty, shown
 from conversations.admin.parts import Part, parts
 from conversations.admin.status import TOOL_COLOURS, TURN_COLOURS
 from conversations.models import Message, ToolMapping, Turn
+from translation.unreadable import UNREADABLE
 from translation.values import Note
 
 Buffer = bytes | memoryview
@@ -135,7 +136,7 @@ def repetitions(mappings: Iterable[ToolMapping]) -> dict[int, int]:
 def notes(raw: bytes) -> tuple[Note, ...]:
     try:
         return msgspec.json.decode(raw, type=tuple[Note, ...])
-    except (msgspec.DecodeError, msgspec.ValidationError):
+    except UNREADABLE:
         return ()
 
 

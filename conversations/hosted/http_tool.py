@@ -9,6 +9,7 @@ import msgspec
 from conversations.hosted.addresses import Allowed
 from conversations.hosted.values import Endpoint, ToolFailed
 from conversations.transport import Transport
+from translation.unreadable import UNREADABLE
 
 PLACEHOLDER = re.compile(r"\{([^{}/?#]+)\}")
 QUERIES = frozenset({"GET", "DELETE"})
@@ -83,7 +84,7 @@ def _text(body: bytes, content_type: str) -> str:
     if kind == "application/json" or kind.endswith("+json"):
         try:
             msgspec.json.decode(body)
-        except (msgspec.DecodeError, RecursionError):
+        except UNREADABLE:
             raise ToolFailed("bad-json", "the tool's answer says that it is JSON, but it is not") from None
     return body.decode("utf-8", "replace")
 
@@ -91,7 +92,7 @@ def _text(body: bytes, content_type: str) -> str:
 def _object(arguments: bytes) -> dict[str, object]:
     try:
         return msgspec.json.decode(arguments or b"{}", type=dict[str, object])
-    except msgspec.DecodeError:
+    except UNREADABLE:
         raise ToolFailed("arguments", "the arguments are not a JSON object") from None
 
 

@@ -21,6 +21,7 @@ from conversations.hosted.values import Endpoint, Progress, ToolFailed
 from conversations.store.hosted import Progressed
 from conversations.transport import Transport
 from translation.mcp_servers import Listed
+from translation.unreadable import UNREADABLE
 
 PAGES = 50
 TOOLS = 1_000
@@ -181,7 +182,7 @@ def _listed(tool: Any) -> Listed:
 def _object(arguments: bytes) -> dict[str, Any]:
     try:
         return msgspec.json.decode(arguments or b"{}", type=dict[str, Any])
-    except msgspec.DecodeError:
+    except UNREADABLE:
         raise ToolFailed("arguments", "the arguments are not a JSON object") from None
 
 

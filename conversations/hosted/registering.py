@@ -16,6 +16,7 @@ from conversations.hosted.values import ToolFailed
 from conversations.models import ApiKey, Change, HostedTool, ToolSecret
 from conversations.models.hosted import NAME
 from translation.errors import InvalidRequest
+from translation.unreadable import UNREADABLE
 
 MOST = 100  # tools of one key
 ANY_OBJECT = {"type": "object", "properties": {}}
@@ -37,7 +38,7 @@ class Registration(Struct, forbid_unknown_fields=True, kw_only=True):
 def parse(body: bytes) -> Registration:
     try:
         return msgspec.json.decode(body, type=Registration)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise InvalidRequest(str(error)) from None
 
 

@@ -200,8 +200,12 @@ LAST: dict[str, object] = {"type": "message_stop"}
         [START, END | {"delta": {}}, LAST],
         [START, END, BLOCK],
         [START, BLOCK | {"content_block": {"type": "tool_use", "name": "f"}}],
+        [START, BLOCK | {"content_block": {"type": "tool_use", "id": "t", "name": "a\0b"}}],
+        [START, BLOCK | {"content_block": {"text": ""}}],
         [START, b"{"],
         [START, b'{"index":"x"}'],
+        [START, b'{"type":"ping","nobody":"looks \xff"}'],
+        [START, {"type": "ping\n\nevent: message_stop"}],
     ],
 )
 def test_a_stream_that_breaks_its_grammar_ends_in_one_error(events: list[dict[str, object] | bytes]) -> None:
@@ -224,6 +228,12 @@ def test_several_message_deltas_add_up() -> None:
     assert (last.reason, last.usage) == ("stop", Usage(input_tokens=1, output_tokens=9))
 
 
+def test_a_frame_is_named_by_what_it_says() -> None:
+    decoder = AnthropicStream()
+    (ping,) = decoder.feed('event: message_stop\ndata: {"type":"ping","é":1}\n\n'.encode())
+    assert ping == Frame('event: ping\ndata: {"type":"ping","é":1}\n\n'.encode())
+
+
 def test_a_frame_without_its_name_gets_it_and_data_of_several_lines_stays_whole() -> None:
     decoder = AnthropicStream()
     (ping,) = decoder.feed(b'data: {"type":\ndata: "ping"}\n\n')
@@ -236,6 +246,8 @@ def test_a_frame_without_its_name_gets_it_and_data_of_several_lines_stays_whole(
         (b"<html>", "UpstreamProtocolError"),
         (b"{}", "UpstreamProtocolError"),
         (b'{"type":"message","content":[]}', "UpstreamProtocolError"),
+        (b'{"type":"message","content":[{"type":[]}],"stop_reason":"end_turn"}', "UpstreamProtocolError"),
+        (b'{"type":"message","content":[],"stop_reason":"end_turn","x":"\xff"}', "UpstreamProtocolError"),
         (b'{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}', "UpstreamOverloaded"),
     ],
 )

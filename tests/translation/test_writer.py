@@ -270,3 +270,9 @@ def test_finishing_twice_or_inside_a_call_is_an_error() -> None:
     inside.feed([ToolStarted(0, "a", id="t")])
     with pytest.raises(UpstreamProtocolError, match="inside a tool call"):
         inside.finish(Finished("stop"), USAGE)
+
+
+@pytest.mark.parametrize("name", ["", "a\0b", "\ud800"])
+def test_a_name_that_no_client_could_send_back_is_an_error(name: str) -> None:
+    with pytest.raises(UpstreamProtocolError, match="by a name that is none"):
+        BlockWriter(signature="").feed([ToolStarted(0, name, id="t")])

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from translation.client.paths import one_of, wrong
+from translation.unreadable import UNREADABLE
 
 MAX_ID = 255
 CONVERSATION = "x-conversation-id"
@@ -69,7 +70,7 @@ def _said(user_id: str) -> UserId:
     if user_id.startswith("{"):
         try:
             return _USER_ID.decode(user_id)
-        except (msgspec.DecodeError, RecursionError):
+        except UNREADABLE:
             return UserId()  # somebody else's JSON
     legacy = _LEGACY.search(user_id)
     return UserId(legacy[1]) if legacy else UserId()

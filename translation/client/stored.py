@@ -8,6 +8,7 @@ from typing import assert_never
 import msgspec
 
 from translation.client.blocks import blocks
+from translation.errors import InvalidRequest, UpstreamProtocolError
 from translation.unicode import json_string, well_formed
 from translation.values import (
     Block,
@@ -38,6 +39,14 @@ def parse_blocks(content: bytes) -> tuple[Block, ...]:
 
 def parse_message(role: Role, content: bytes) -> Message:
     return Message(role, parse_blocks(content))
+
+
+def parse_answer(content: bytes) -> Message:
+    """What an upstream said, as a message. One that no client could send back is the upstream's fault."""
+    try:
+        return parse_message("assistant", content)
+    except InvalidRequest as error:
+        raise UpstreamProtocolError(f"the upstream's answer cannot be kept: {error.message}") from None
 
 
 def dump_blocks(content: tuple[Block, ...]) -> bytes:

@@ -5,6 +5,7 @@ from msgspec import Raw, Struct
 
 from translation.client.paths import Fields, decode, named, split, wrong
 from translation.errors import UpstreamProtocolError
+from translation.unreadable import UNREADABLE
 from translation.values import Usage
 
 _STRING = msgspec.json.Decoder(str)
@@ -48,7 +49,7 @@ def outgoing(asked: Asked, model: str) -> bytes:
 def answered(body: bytes) -> Answered:
     try:
         wire = _ANSWER.decode(body)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise UpstreamProtocolError(f"the upstream's answer is not a list of embeddings: {error}") from None
     tokens = wire.usage.prompt_tokens if wire.usage else None
     return Answered(wire.model or "", Usage(input_tokens=tokens) if tokens else None)

@@ -11,6 +11,7 @@ from msgspec import Raw, Struct
 
 from translation.client.paths import carried_object, decode, named, one_of, wrong
 from translation.memo import Memo
+from translation.unreadable import UNREADABLE
 from translation.values import Block, Document, Image, Message, Text, Thinking, ToolResult, ToolUse
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
@@ -138,7 +139,7 @@ def _call(call: CallWire, path: str) -> ToolUse:
     place = path + ".function.arguments"
     try:
         arguments = carried_object(given.encode(), place)
-    except (msgspec.DecodeError, UnicodeEncodeError):
+    except UNREADABLE:
         raise wrong(place, "Input should be a JSON object in a string") from None
     return ToolUse(named(call.id, path + ".id"), named(call.function.name, path + ".function.name"), arguments)
 

@@ -6,8 +6,6 @@ ends in an error and not at the client.
 
 from collections.abc import Callable
 
-import msgspec
-
 from translation.arguments import PLACEHOLDERS, is_object
 from translation.errors import TruncatedStream, UpstreamProtocolError
 from translation.events import (
@@ -31,9 +29,11 @@ from translation.events import (
     WholeBlock,
     Written,
 )
+from translation.names import is_name
 from translation.providers.anthropic_errors import in_band
 from translation.providers.anthropic_wire import BLOCK, EVENT, REASONS, StopDetails, StreamEvent, counted
 from translation.sse import SSEDecoder, frame
+from translation.unreadable import UNREADABLE
 from translation.values import Usage
 
 STOP = frame("message_stop", b'{"type":"message_stop"}')
@@ -75,7 +75,7 @@ class AnthropicStream:
                     self._frame(name, data, out)
         except UpstreamProtocolError as error:
             self._end(Failed(error), out)
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             self._end(Failed(UpstreamProtocolError(f"the upstream sent what is not its protocol: {error}")), out)
         return out
 
@@ -92,12 +92,15 @@ class AnthropicStream:
         return out
 
     def _frame(self, name: str, data: bytes, out: list[Event]) -> None:
+        if not data.isascii():
+            str(data, "utf-8")  # strings that nobody looks at are passed on, too
         event = EVENT.decode(data)
         kind = event.type or name
         if kind == "error":
             self._end(Failed(in_band(data)), out)
             return
-        raw = frame(name or kind, data.replace(b"\n", b"\ndata: "))
+        self._check(kind.isidentifier(), f"an event of type {kind[:40]!r}")
+        raw = frame(kind, data.replace(b"\n", b"\ndata: "))
         watch = WATCHERS.get(kind)
         if watch is not None:
             watch(self, event, raw, out)
@@ -117,10 +120,11 @@ class AnthropicStream:
         self._check(self._open is None, f"the content block {event.index} inside of another")
         self._check(event.index == self._blocks, f"the content block {event.index} where {self._blocks} belongs")
         block = BLOCK.decode(event.content_block)
+        self._check(bool(block.type), "a content block without a type")
         self._blocks += 1
         self._open = block.type
         if block.type == "tool_use":
-            self._check(bool(block.id and block.name), "a tool_use without id or name")
+            self._check(is_name(block.id) and is_name(block.name), "a tool_use without id or name")
             self._open = _Call(self._calls)
             out.append(ToolStarted(self._calls, block.name, block.id, block.name, block.id))
             self._calls += 1

@@ -27,6 +27,7 @@ from translation.events import (
 )
 from translation.providers.anthropic_errors import in_band
 from translation.providers.anthropic_wire import BLOCK, MESSAGE, REASONS, Block, MessageBody, StopDetails, counted
+from translation.unreadable import UNREADABLE
 
 
 class AnthropicWhole:
@@ -44,14 +45,16 @@ class AnthropicWhole:
     def close(self) -> list[Event]:
         body = b"".join(self._body)
         try:
+            if not body.isascii():
+                str(body, "utf-8")  # strings that nobody looks at are passed on, too
             message = MESSAGE.decode(body)
-        except msgspec.DecodeError as error:
+            if message.type == "error":
+                return [Failed(in_band(body))]
+            if message.content is None or message.stop_reason is None:
+                return [Failed(UpstreamProtocolError("the upstream's answer holds no content or no stop_reason"))]
+            return self._events(message, message.content, body)
+        except UNREADABLE as error:
             return [Failed(UpstreamProtocolError(f"the upstream's answer is not its protocol: {error}"))]
-        if message.type == "error":
-            return [Failed(in_band(body))]
-        if message.content is None or message.stop_reason is None:
-            return [Failed(UpstreamProtocolError("the upstream's answer holds no content or no stop_reason"))]
-        return self._events(message, message.content, body)
 
     def _events(self, message: MessageBody, content: tuple[Raw, ...], body: bytes) -> list[Event]:
         usage = counted(message.usage)

@@ -17,6 +17,7 @@ from translation.errors import (
     UpstreamTimeout,
 )
 from translation.overflow import overflow
+from translation.unreadable import UNREADABLE
 
 LONGEST = 2000  # characters of Google's message that are passed on
 KEY_REASONS = ("API_KEY_INVALID", "API_KEY_EXPIRED", "API_KEY_SERVICE_BLOCKED")
@@ -70,7 +71,7 @@ class _Body(Struct):
 def failure(status: int, headers: dict[str, str], body: bytes) -> BridgeError:
     try:
         found = msgspec.json.decode(body, type=_Body | list[_Body])
-    except msgspec.DecodeError:
+    except UNREADABLE:
         error = Error(message=f"the upstream answered {status} without Google's error body")
     else:
         first = found[:1] if isinstance(found, list) else [found]

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from translation.providers.gemini_models import abilities
+from translation.unreadable import UNREADABLE
 from translation.values import Origin
 
 
@@ -41,7 +42,7 @@ def read(origin: Origin | None, upstream: str, model: str) -> State:
         return NOTHING
     try:
         return _decoder.decode(origin.state)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return NOTHING
 
 

@@ -37,6 +37,7 @@ from translation.providers.gemini_wire import (
     decode_chunk,
 )
 from translation.sse import MAX_EVENT, SSEDecoder
+from translation.unreadable import UNREADABLE
 from translation.values import Usage
 
 REFUSALS = (
@@ -79,7 +80,7 @@ class GeminiDecoder:
                     self._event(data, out)
         except BridgeError as error:
             self._fail(error, out)
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             self._fail(UpstreamProtocolError(f"the upstream sent an event that is not Gemini's: {error}"), out)
         return out
 
@@ -92,7 +93,7 @@ class GeminiDecoder:
             self._finish(out)
         except BridgeError as error:
             self._fail(error, out)
-        except msgspec.DecodeError:
+        except UNREADABLE:
             self._fail(TruncatedStream("the upstream closed in the middle of its answer"), out)
         return out
 

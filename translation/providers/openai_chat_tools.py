@@ -12,6 +12,7 @@ from translation.names import ToolNames
 from translation.providers.openai_chat_search import is_search
 from translation.strict import is_strict
 from translation.typed_tools import definition, kind
+from translation.unreadable import UNREADABLE
 from translation.values import Note, Request, Tool, ToolChoice
 
 Json = dict[str, Any]  # chat JSON, built here and encoded in openai_chat
@@ -94,7 +95,7 @@ def object_schema(schema: bytes) -> msgspec.Raw:
 def _object_schema(schema: bytes) -> msgspec.Raw:
     try:
         members = msgspec.json.decode(schema, type=dict[str, msgspec.Raw])
-    except (msgspec.DecodeError, RecursionError):
+    except UNREADABLE:
         return EMPTY_SCHEMA
     if "properties" in members and bytes(members.get("type", b"")) == b'"object"':
         return msgspec.Raw(schema)

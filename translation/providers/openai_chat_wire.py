@@ -7,6 +7,7 @@ from msgspec import Raw, Struct
 
 from translation.errors import UpstreamProtocolError
 from translation.refusals import in_band, read
+from translation.unreadable import UNREADABLE
 from translation.values import Usage
 
 NOTHING = Raw(b"")
@@ -83,7 +84,7 @@ def decode_chunk(data: bytes) -> Chunk:
     """One chunk, or the whole answer. An error that came in its place is raised."""
     try:
         chunk = _decode(data)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         complaint = read(data)
         raise (in_band(complaint) if complaint else UpstreamProtocolError(f"not a chat answer: {error}")) from error
     if chunk.choices is None or chunk.error:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 
-import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
@@ -36,6 +35,7 @@ from translation.providers.openai_responses_wire import (
 )
 from translation.refusals import Complaint, read
 from translation.sse import SSEDecoder
+from translation.unreadable import UNREADABLE
 
 SILENT = Complaint("the upstream's response failed without a reason")
 INCOMPLETE: dict[str, Reason] = {"max_output_tokens": "length", "max_tokens": "length", "content_filter": "refusal"}
@@ -88,7 +88,7 @@ class ResponsesStream:
                     self._frame(data, out)
         except UpstreamProtocolError as error:
             self._end(Failed(error), out)
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             self._end(Failed(UpstreamProtocolError(f"the upstream sent what is not its protocol: {error}")), out)
         if unfinished is not None and not self._ended:
             self._end(unfinished, out)

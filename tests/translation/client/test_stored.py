@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 
 from tests.translation.client import strategies
-from translation.client.stored import dump_blocks, dump_message, is_content, parse_blocks, parse_message
+from translation.client.stored import dump_blocks, dump_message, is_content, parse_answer, parse_blocks, parse_message
+from translation.errors import UpstreamProtocolError
 from translation.values import Block, Message, Other, ServerToolUse, Text, Thinking, ToolResult, ToolUse
 
 
@@ -79,3 +80,9 @@ def test_broken_unicode_of_an_upstream_is_stored_as_replacement() -> None:
 def test_sizes_are_no_content() -> None:
     assert is_content(b'[{"type":"text","text":"hi"}]')
     assert not is_content(b'[{"type":"text","size":2}]')
+
+
+def test_an_answer_that_no_client_could_send_back_is_the_upstreams_fault() -> None:
+    assert parse_answer(b'[{"type":"text","text":"a"}]') == Message("assistant", (Text("a"),))
+    with pytest.raises(UpstreamProtocolError, match=r"cannot be kept: content\.0\.name"):
+        parse_answer(b'[{"type":"tool_use","id":"t","name":"","input":{}}]')
