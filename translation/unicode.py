@@ -12,6 +12,12 @@ def well_formed(text: str) -> str:
     return text
 
 
+def check_utf8(data: bytes) -> None:
+    """Raises UnicodeDecodeError. Reading JSON looks only at the strings that it keeps; raw parts are passed on."""
+    if not data.isascii():
+        str(data, "utf-8")
+
+
 def json_string(text: str) -> bytes:
     try:
         return msgspec.json.encode(text)

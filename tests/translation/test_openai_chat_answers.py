@@ -39,3 +39,16 @@ def test_an_answer_without_end_is_cut_off() -> None:
     assert isinstance(failed, Failed)
     assert decoder.feed(b"more") == []
     assert decoder.close() == []
+
+
+@pytest.mark.parametrize(
+    "delta", [b'"reasoning_details":["x"]', b'"tool_calls":[{"id":"t","function":{"name":"f","arguments":"\\ud800"}}]']
+)
+@pytest.mark.parametrize("stream", [True, False])
+def test_values_that_cannot_be_read_are_the_upstreams_fault(delta: bytes, stream: bool) -> None:
+    case = next(case for case in CASES if case.id == "deepseek/reasoning_then_parallel_calls")
+    decoder = OpenAIChat().decoder(case.request, case.target, OpenAIChat().build(case.request, case.target), "")
+    answer = b'{"choices":[{"%b":{%b},"finish_reason":"stop"}]}' % (b"delta" if stream else b"message", delta)
+    events = decoder.feed(b"data: %b\n\n" % answer if stream else answer) + decoder.close()
+    assert isinstance(events[-1], Failed)
+    assert events[-1].error.message.startswith("not a chat answer")

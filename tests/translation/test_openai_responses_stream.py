@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.translation.captures import Case, cases, check, check_cut, describe, points
 from translation.adapter import Decoder
-from translation.events import Event, Failed, Finished
+from translation.events import Event, Failed, Finished, ToolEnded
 from translation.providers.openai_responses import OpenAIResponses
 from translation.providers.openai_responses_stream import ResponsesStream
 from translation.providers.openai_responses_whole import ResponsesWhole
@@ -194,3 +194,22 @@ def test_a_whole_answer_that_failed_is_an_error() -> None:
     (failed,) = whole(b'{"status":"failed","error":{"code":"rate_limit_exceeded","message":"slow"}}')
     assert isinstance(failed, Failed)
     assert type(failed.error).__name__ == "UpstreamRateLimited"
+
+
+def test_an_item_that_comes_twice_goes_back_under_its_id_once() -> None:
+    call = done(type="function_call", id="fc_1", call_id="c1", name="f", arguments="{}")
+    reasoning = done(type="reasoning", id="rs_1", encrypted_content="gAAA")
+    text = done(type="message", id="msg_1", content=[{"type": "output_text", "text": "a"}])
+    states = [event.state for event in run(reasoning, call, reasoning, call, COMPLETED) if isinstance(event, ToolEnded)]
+    assert [msgspec.json.decode(state).get("id") if state else None for state in states] == ["fc_1", None]
+    assert b"rs_1" not in states[1]
+    finished = run(reasoning, text, text, COMPLETED)[-1]
+    assert isinstance(finished, Finished)
+    assert finished.state.count(b"msg_1") == 1
+
+
+def test_bytes_that_are_not_utf_8_are_no_answer_wherever_they_are() -> None:
+    item = b'{"type":"reasoning","id":"r","encrypted_content":"g","x":"\xff"}'
+    strange = b'{"type":"response.output_item.done","item":%b}' % item
+    assert isinstance(run(strange, COMPLETED)[-1], Failed)
+    assert isinstance(whole(b'{"status":"completed","output":[],"x":"\xff"}')[-1], Failed)

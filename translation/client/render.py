@@ -50,11 +50,11 @@ def sse(events: list[WireEvent]) -> bytes:
 def _event(event: WireEvent) -> bytes:  # noqa: PLR0911  # one case per kind of event
     match event:
         case BlockDelta(index=index, kind="citations_delta", text=citation):
-            return _CITATION % (index, citation.encode())
+            return _CITATION % (index, _line(citation.encode()))
         case BlockDelta(index=index, kind=kind, text=text):
             return _DELTA % (index, *_DELTA_FIELDS[kind], json_string(text))
         case BlockStart(index=index, block=block):
-            return _BLOCK_START % (index, block)
+            return _BLOCK_START % (index, _line(block))
         case BlockStop(index=index):
             return _BLOCK_STOP % index
         case MessageStart():
@@ -67,6 +67,11 @@ def _event(event: WireEvent) -> bytes:  # noqa: PLR0911  # one case per kind of 
             return raw
         case _:
             assert_never(event)
+
+
+def _line(value: bytes) -> bytes:
+    """JSON that an upstream wrote, perhaps over several lines."""
+    return msgspec.json.format(value, indent=-1) if b"\n" in value or b"\r" in value else value
 
 
 def _message_start(event: MessageStart) -> bytes:
@@ -127,7 +132,7 @@ def _usage(usage: Usage) -> dict[str, object]:
 
 
 def error_body(error: BridgeError, request_id: str) -> bytes:
-    told: dict[str, object] = {"type": error.type, "message": well_formed(error.message)}
+    told: dict[str, object] = {"type": error.type, "message": well_formed(error.message) or "no reason was given"}
     if error.code:
         told["details"] = {"error_code": error.code}
     return msgspec.json.encode({"type": "error", "error": told, "request_id": request_id})

@@ -33,6 +33,7 @@ from translation.names import is_name
 from translation.providers.anthropic_errors import in_band
 from translation.providers.anthropic_wire import BLOCK, EVENT, REASONS, StopDetails, StreamEvent, counted
 from translation.sse import SSEDecoder, frame
+from translation.unicode import check_utf8
 from translation.unreadable import UNREADABLE
 from translation.values import Usage
 
@@ -92,8 +93,7 @@ class AnthropicStream:
         return out
 
     def _frame(self, name: str, data: bytes, out: list[Event]) -> None:
-        if not data.isascii():
-            str(data, "utf-8")  # strings that nobody looks at are passed on, too
+        check_utf8(data)
         event = EVENT.decode(data)
         kind = event.type or name
         if kind == "error":
@@ -135,6 +135,7 @@ class AnthropicStream:
     def _block_delta(self, event: StreamEvent, raw: bytes, out: list[Event]) -> None:
         self._check_open(event)
         delta = event.delta
+        self._check(bool(delta.type), "a delta without a type")
         written: Written | None = None
         match delta.type:
             case "text_delta":

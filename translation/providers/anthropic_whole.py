@@ -3,6 +3,7 @@
 import msgspec
 from msgspec import Raw
 
+from translation.arguments import is_object
 from translation.client.render import sse
 from translation.errors import UpstreamProtocolError
 from translation.events import (
@@ -25,8 +26,10 @@ from translation.events import (
     WholeBlock,
     Written,
 )
+from translation.names import is_name
 from translation.providers.anthropic_errors import in_band
 from translation.providers.anthropic_wire import BLOCK, MESSAGE, REASONS, Block, MessageBody, StopDetails, counted
+from translation.unicode import check_utf8
 from translation.unreadable import UNREADABLE
 
 
@@ -45,14 +48,15 @@ class AnthropicWhole:
     def close(self) -> list[Event]:
         body = b"".join(self._body)
         try:
-            if not body.isascii():
-                str(body, "utf-8")  # strings that nobody looks at are passed on, too
+            check_utf8(body)
             message = MESSAGE.decode(body)
             if message.type == "error":
                 return [Failed(in_band(body))]
-            if message.content is None or message.stop_reason is None:
+            if message.type != "message" or message.content is None or message.stop_reason is None:
                 return [Failed(UpstreamProtocolError("the upstream's answer holds no content or no stop_reason"))]
             return self._events(message, message.content, body)
+        except UpstreamProtocolError as error:
+            return [Failed(error)]
         except UNREADABLE as error:
             return [Failed(UpstreamProtocolError(f"the upstream's answer is not its protocol: {error}"))]
 
@@ -101,6 +105,8 @@ class AnthropicWhole:
                 return [ThinkingDelta(block.thinking)], begun, [*thought, ("signature_delta", block.signature)]
             case "tool_use":
                 call, arguments = self._calls, bytes(block.input).decode()
+                if not (is_name(block.id) and is_name(block.name) and is_object(arguments)):
+                    raise UpstreamProtocolError("the upstream sent a tool_use without id, name or input")
                 self._calls += 1
                 started = ToolStarted(call, block.name, block.id, block.name, block.id)
                 begun = msgspec.json.encode(msgspec.json.decode(raw, type=dict[str, Raw]) | {"input": Raw(b"{}")})

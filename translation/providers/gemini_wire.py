@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from translation.providers.gemini_errors import Error
+from translation.unicode import check_utf8
 
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/_-]{4})*(?:[A-Za-z0-9+/_-]{2}==|[A-Za-z0-9+/_-]{3}=)?")
 
@@ -86,5 +87,15 @@ class Chunk(Struct, rename="camel"):
     error: Error | None = None
 
 
-decode_chunk = msgspec.json.Decoder(Chunk).decode
-decode_answer = msgspec.json.Decoder(Chunk | list[Chunk]).decode
+_CHUNK = msgspec.json.Decoder(Chunk)
+_ANSWER: msgspec.json.Decoder[Chunk | list[Chunk]] = msgspec.json.Decoder(Chunk | list[Chunk])
+
+
+def decode_chunk(data: bytes) -> Chunk:
+    check_utf8(data)
+    return _CHUNK.decode(data)
+
+
+def decode_answer(data: bytes) -> Chunk | list[Chunk]:
+    check_utf8(data)
+    return _ANSWER.decode(data)

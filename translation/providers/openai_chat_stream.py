@@ -30,6 +30,7 @@ from translation.providers.openai_chat_wire import (
 )
 from translation.refusals import in_band, read
 from translation.sse import MAX_EVENT, SSEDecoder
+from translation.unreadable import UNREADABLE
 from translation.values import Request, Usage
 
 REASONS: dict[str, Reason] = {
@@ -89,6 +90,8 @@ class ChatDecoder:
                 self._frames(self._sse.feed(chunk), out)
         except BridgeError as error:
             self._fail(error, out)
+        except UNREADABLE as error:
+            self._fail(UpstreamProtocolError(f"not a chat answer: {error}"), out)
         return out
 
     def close(self) -> list[Event]:
@@ -104,6 +107,8 @@ class ChatDecoder:
                 self._end(out, done=False)
         except BridgeError as error:
             self._fail(error, out)
+        except UNREADABLE as error:
+            self._fail(UpstreamProtocolError(f"not a chat answer: {error}"), out)
         return out
 
     # ------------------------------------------------------------ bytes

@@ -7,6 +7,7 @@ from msgspec import Raw, Struct
 
 from translation.errors import UpstreamProtocolError
 from translation.refusals import in_band, read
+from translation.unicode import check_utf8
 from translation.unreadable import UNREADABLE
 from translation.values import Usage
 
@@ -83,6 +84,7 @@ _decode = msgspec.json.Decoder(Chunk).decode
 def decode_chunk(data: bytes) -> Chunk:
     """One chunk, or the whole answer. An error that came in its place is raised."""
     try:
+        check_utf8(data)
         chunk = _decode(data)
     except UNREADABLE as error:
         complaint = read(data)

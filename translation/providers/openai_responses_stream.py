@@ -35,6 +35,7 @@ from translation.providers.openai_responses_wire import (
 )
 from translation.refusals import Complaint, read
 from translation.sse import SSEDecoder
+from translation.unicode import check_utf8
 from translation.unreadable import UNREADABLE
 
 SILENT = Complaint("the upstream's response failed without a reason")
@@ -70,6 +71,7 @@ class ResponsesStream:
         self._texts: list[TextState] = []  # since the last call
         self._refusal: list[str] = []
         self._notes: list[str] = []
+        self._seen: set[object] = set()  # items that go back: a request that holds one twice is refused
         self._ended = False
 
     def feed(self, chunk: bytes) -> list[Event]:
@@ -98,6 +100,7 @@ class ResponsesStream:
         if data.strip() == b"[DONE]":
             self._finish(Response(), "", out)
             return
+        check_utf8(data)
         frame = FRAME.decode(data)
         if frame.type == "error":
             self._error(data, out)
@@ -207,7 +210,8 @@ class ResponsesStream:
             out.extend(event for part in parts for event in citations(part.annotations or ()))
         length = sum(len(part.text) for part in parts if part.text)
         if length:
-            self._texts.append(TextState(length, item.id or "", item.phase or "", tuple(self._reasoning)))
+            id_ = item.id if item.id and self._new(item.id) else ""
+            self._texts.append(TextState(length, id_, item.phase or "", tuple(self._reasoning)))
             self._reasoning = []
 
     def _reasoned(self, opened: _Open, item: OutputItem, raw: Raw, out: list[Event]) -> None:
@@ -215,8 +219,13 @@ class ResponsesStream:
             texts = [part.text for part in (item.summary or item.content or ()) if part.text]
             out.extend([ThinkingDelta("\n\n".join(texts))] if texts else [])
         # Without the blob there is nothing to replay: the upstream kept nothing (`store: false`).
-        if item.encrypted_content:
+        if item.encrypted_content and self._new(item.id or bytes(raw)):
             self._reasoning.append(raw.copy())
+
+    def _new(self, item: object) -> bool:
+        known = item in self._seen
+        self._seen.add(item)
+        return not known
 
     def _end_call(self, opened: _Open, status: str, out: list[Event]) -> None:
         call, opened.call = opened.call, -1
@@ -229,7 +238,7 @@ class ResponsesStream:
         arguments, mended = opened.arguments.close()
         if mended:
             self._notes.append(mended)
-        state = State(opened.id, tuple(self._reasoning), tuple(self._texts))
+        state = State(opened.id if self._new(opened.id) else "", tuple(self._reasoning), tuple(self._texts))
         self._reasoning, self._texts = [], []
         out.append(ToolEnded(call, arguments, pack(state)))
 

@@ -6,6 +6,7 @@ from translation.errors import UpstreamProtocolError
 from translation.events import Event
 from translation.providers.openai_responses_stream import ResponsesStream
 from translation.providers.openai_responses_wire import RESPONSE, Frame
+from translation.unicode import check_utf8
 
 
 class ResponsesWhole(ResponsesStream):
@@ -23,6 +24,7 @@ class ResponsesWhole(ResponsesStream):
         return self._guard(lambda: [("", b"".join(self._body))])
 
     def _frame(self, data: bytes, out: list[Event]) -> None:
+        check_utf8(data)
         response = RESPONSE.decode(data)
         if response.status is None and not response.output and response.error is None:
             raise UpstreamProtocolError("the upstream's answer holds no output")

@@ -26,6 +26,7 @@ from translation.errors import (
 )
 from translation.events import (
     BlockDelta,
+    BlockStart,
     Event,
     Finished,
     MessageDelta,
@@ -177,6 +178,14 @@ def test_whole_message_is_the_same_answer() -> None:
 def test_whole_refusal_has_its_details() -> None:
     body = json.loads(folded(answer([], Finished("refusal", explanation="no"))))
     assert body["stop_details"] == {"type": "refusal", "category": None, "explanation": "no"}
+
+
+def test_what_an_upstream_wrote_over_several_lines_is_one_line() -> None:
+    wire: list[WireEvent] = [BlockStart(0, b'{"type":\n"x"}'), BlockDelta(0, "citations_delta", '{"a":\r\n1}')]
+    assert [data for _, data in payloads(sse(wire))] == [
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "x"}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "citations_delta", "citation": {"a": 1}}},
+    ]
 
 
 broken = st.text(st.sampled_from('aé\0"\ud83d\ude00\udc00'), max_size=8)

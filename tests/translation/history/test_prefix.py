@@ -18,7 +18,7 @@ from translation.state import hydrate
 
 pytestmark = [pytest.mark.no_cover, pytest.mark.timeout(3600)]
 
-SESSIONS = sized(2000, 200)
+SESSIONS = sized(2000, 100)
 LOADED = [{key: value for key, value in tool.items() if key != "defer_loading"} for tool in TOOLS]
 
 

@@ -1,7 +1,7 @@
 """Whatever a client does to a history, the upstream request is legal, and grows only at its end.
 
 Examples come from seeds, and a failure names its seed: `run(seed)`. In full size they are
-ten times as many: `make torture ONLY=histories`.
+fifty times as many: `make torture ONLY=histories`.
 """
 
 from random import Random
@@ -25,7 +25,7 @@ from translation.values import Request, ToolResult, ToolUse
 # Coverage is measured by the examples in words; tracing would make these five times slower.
 pytestmark = [pytest.mark.no_cover, pytest.mark.timeout(3600)]
 
-EXAMPLES = sized(200_000, 20_000)
+EXAMPLES = sized(200_000, 4_000)
 FAMILIES = families()
 BLOCKS = 20  # test items that share the examples
 
