@@ -19,6 +19,15 @@ def formatter(*, as_json: bool, secrets: Iterable[str] = ()) -> logging.Formatte
     return TextLines("%(asctime)s %(levelname)s %(name)s: %(message)s", datefmt="%H:%M:%S")
 
 
+class Brief(logging.Filter):
+    """Anybody can send a wrong host name, or ask for what they may not: that is worth a line, not our stack."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.name.startswith("django.security") or record.levelno < logging.ERROR:
+            record.exc_info = record.exc_text = None
+        return True
+
+
 class TextLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         line = super().format(record)

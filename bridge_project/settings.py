@@ -35,8 +35,10 @@ def _secret_key() -> str:
 
 def _allowed_hosts() -> list[str]:
     hosts = list(environment.words("BRIDGE_ALLOWED_HOSTS"))
-    if PRODUCTION and not hosts:
-        raise ImproperlyConfigured("BRIDGE_ENV=production needs BRIDGE_ALLOWED_HOSTS (comma-separated host names)")
+    if PRODUCTION and (not hosts or "*" in hosts):
+        raise ImproperlyConfigured(
+            "BRIDGE_ENV=production needs BRIDGE_ALLOWED_HOSTS (comma-separated host names, not *)"
+        )
     if hosts:
         return hosts
     # Bound to every address on purpose, the machine may be called by any of its names.
@@ -107,6 +109,12 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
+# Memory-hard, and of the standard library; the others are for passwords that were set before.
+PASSWORD_HASHERS = [
+    "django.contrib.auth.hashers.ScryptPasswordHasher",
+    "django.contrib.auth.hashers.PBKDF2PasswordHasher",
+    "django.contrib.auth.hashers.PBKDF2SHA1PasswordHasher",
+]
 AXES_FAILURE_LIMIT = 10
 AXES_COOLOFF_TIME = 0.25  # hours
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
@@ -126,6 +134,7 @@ STATIC_URL = "/static/"
 WHITENOISE_USE_FINDERS = True
 
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PRODUCTION
+CSRF_FAILURE_VIEW = "conversations.api.urls.forged"
 SESSION_COOKIE_NAME = "toolbridge_session"
 SECURE_SSL_REDIRECT = PRODUCTION
 # Probes and scrapers come from inside, without TLS.
@@ -260,7 +269,8 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"lines": {"()": "bridge_project.logs.formatter", "as_json": PRODUCTION, "secrets": SECRETS}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "lines"}},
+    "filters": {"brief": {"()": "bridge_project.logs.Brief"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "lines", "filters": ["brief"]}},
     "root": {"handlers": ["stderr"], "level": "WARNING"},
     "loggers": {
         "bridge_project": {"level": BRIDGE_LOG_LEVEL},

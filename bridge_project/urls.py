@@ -8,6 +8,7 @@ from conversations.admin.connect_page import connect_page
 from conversations.api import metrics, others
 from conversations.api.urls import api
 
+handler400 = "conversations.api.urls.bad_request"
 handler404 = "conversations.api.urls.not_found"
 handler500 = "conversations.api.urls.failed"
 

@@ -63,7 +63,7 @@ def not_allowed(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable
 
     def answer(request: HttpRequest) -> HttpResponse:
         response = get_response(request)
-        if response.status_code != 405 or not request.path.startswith("/v1/"):
+        if response.status_code != 405 or request.path.startswith("/admin/"):
             return response
         return refusal(request, MethodNotAllowed(f"{request.method} is not allowed for {request.path}"))
 

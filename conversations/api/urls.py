@@ -5,13 +5,14 @@ from typing import Any
 
 from django.db import DatabaseError
 from django.http import Http404, HttpRequest, HttpResponse
+from django.views.csrf import csrf_failure
 from ninja import NinjaAPI
 from ninja.errors import ValidationError
 
 from conversations.api import conversations, hosted_tools, messages, models, openai
 from conversations.api.cold import refusal
 from conversations.api.exchange import LeanRequest
-from translation.errors import BridgeError, InvalidRequest, NotFound, OwnFault, StoreUnavailable
+from translation.errors import BridgeError, Forbidden, InvalidRequest, NotFound, OwnFault, StoreUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +60,18 @@ def missing(request: HttpRequest, error: Http404) -> HttpResponse:
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Django's `handler404`."""
     return refusal(request, NotFound(f"{request.method} {request.path} not found"))
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Django's `handler400`: a host name that is not ours, a body that is no form."""
+    return refusal(request, InvalidRequest(f"{request.method} was refused: {type(exception).__name__}"))
+
+
+def forged(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """`CSRF_FAILURE_VIEW`: people get Django's page, clients the API's words."""
+    if request.path.startswith("/admin/"):
+        return csrf_failure(request, reason=reason)
+    return refusal(request, Forbidden(f"{request.method} is not allowed for {request.path}"))
 
 
 def failed(request: HttpRequest) -> HttpResponse:

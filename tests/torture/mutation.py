@@ -189,11 +189,11 @@ def wrong_value(rng: Random, body: bytes, _: list[Case]) -> bytes:
         value = json.loads(brace + rest)
     except (ValueError, RecursionError):
         return body
-    lines[at] = head + json.dumps(_changed(rng, value)).encode()
+    lines[at] = head + json.dumps(changed(rng, value)).encode()
     return b"\n".join(lines)
 
 
-def _changed(rng: Random, value: Any) -> Any:
+def changed(rng: Random, value: Any) -> Any:
     places = list(_places({"": value}, 0))
     if not places:
         return {"x": 1}

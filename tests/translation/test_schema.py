@@ -369,7 +369,7 @@ def nodes(inner: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
 SCHEMAS = st.recursive(st.booleans() | SCALARS, nodes, max_leaves=12)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(SCHEMAS, st.booleans())
 def test_whatever_comes_in_only_the_allow_list_comes_out(schema: object, parameters: bool) -> None:
     found = lower(msgspec.json.encode(schema), parameters=parameters)
@@ -379,7 +379,7 @@ def test_whatever_comes_in_only_the_allow_list_comes_out(schema: object, paramet
     assert lower(msgspec.json.encode(schema), parameters=parameters) == found
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.dictionaries(NAMES | st.text(max_size=8), SCHEMAS, min_size=1, max_size=6))
 def test_every_property_survives_whatever_its_name(properties: dict[str, object]) -> None:
     schema = {"type": "object", "properties": properties, "required": list(properties)}

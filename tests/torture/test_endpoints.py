@@ -1,0 +1,159 @@
+"""Whatever is asked of our own endpoints and of the admin: no answer of 500, and errors in the API's shape."""
+
+import json
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from random import Random
+from typing import Any
+
+import httpx
+import pytest
+from django.apps import apps
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from tests.api.conftest import BOTH, CHAT, Served
+from tests.servers import chat
+from tests.servers.client import NO_AUTHORITIES, Client
+from tests.torture import asking, grammar
+from tests.torture.ledger import Proof, Trials
+
+PASSWORD = "torture-chamber-operator"
+WORKERS = 4
+OPENAI = ("/v1/chat/", "/v1/embeddings", "/chat/", "/embeddings", "/v1/models", "/models")
+PLAIN = ("/metrics", "/static/", "/docs", "/openapi.json", "/livez", "/readyz", "/admin")
+
+pytestmark = [pytest.mark.proves("endpoints"), pytest.mark.timeout(240)]
+
+
+@BOTH
+def test_nothing_that_is_asked_of_the_api_is_answered_with_500(
+    served: Served, client: Client, proof: Proof, trials: Trials
+) -> None:
+    served.upstream.always(CHAT, chat.text("fine"))
+    served.records.rows("ApiKey").update(hosted_tools=True)
+
+    def ask(seed: int) -> None:
+        with proof.trial(f"{seed}: {asking.asked(Random(seed))!r:.1500}"):
+            check(client.http, Random(seed))
+
+    with ThreadPoolExecutor(WORKERS) as pool:
+        list(pool.map(ask, range(trials(450_000, 500))))
+    check_log(served, proof)
+
+
+def check(http: httpx.Client, rng: Random) -> None:
+    method, path, headers, body = asking.asked(rng)
+    raw = [(name.encode(), value) for name, value in headers]
+    url = httpx.URL(str(http.base_url)).copy_with(raw_path=path.encode())
+    given = [] if any(name == "content-type" for name, _ in headers) else [(b"content-type", b"application/json")]
+    response = http.request(method, url, content=body, headers=[*given, *raw])
+    assert response.status_code != 500, response.text[:1000]
+    if response.status_code >= 400 and method != "HEAD":
+        check_refusal(path, response)
+    elif response.headers.get("content-type", "").startswith("text/event-stream") and "/messages" in path:
+        grammar.check_stream(response.content)
+
+
+def check_refusal(path: str, response: httpx.Response) -> None:
+    assert response.headers.get("request-id"), response.headers
+    if path.startswith(PLAIN):
+        return
+    told = response.json()
+    assert isinstance(told["error"]["message"], str), response.text[:500]
+    if not path.startswith(OPENAI):
+        grammar.check_error(response.content)
+
+
+def check_log(served: Served, proof: Proof) -> None:
+    """Nothing was told to the operator either that is a fault of ours."""
+    for found in served.bridge.log.read_text(encoding="utf-8").split("Traceback")[1:]:
+        proof.failed("in the log: " + found[-1500:])
+
+
+# ---------------------------------------------------------------- the admin
+
+
+@BOTH
+def test_nothing_that_is_asked_of_the_admin_is_answered_with_500(
+    served: Served, client: Client, proof: Proof, trials: Trials
+) -> None:
+    something(served, client)
+    pages = list(admin_pages())
+    with closing(signed_in(served)) as http:
+
+        def ask(seed: int) -> None:
+            rng = Random(seed)
+            path = filled(rng, rng.choice(pages)) + asking.admin_query(rng, FIELDS)
+            with proof.trial(f"{seed}: {path[:500]!r}"):
+                look(http, rng, path)
+
+        with ThreadPoolExecutor(WORKERS) as pool:
+            list(pool.map(ask, range(trials(50_000, 150))))
+    check_log(served, proof)
+
+
+def something(served: Served, client: Client) -> None:
+    """A row of most tables, by what a client does."""
+    served.chat(chat.calls(("call_1", "get_weather", {"city": "Oslo"})))
+    client.ask("Weather?", tools=[asking.TOOL])
+    served.upstream.always(CHAT, chat.text("fine"))
+    client.ask("Hi", headers={"x-conversation-id": "shared"})
+
+
+FIELDS = sorted({f.name for model in apps.get_models() for f in model._meta.get_fields()})
+
+
+def admin_pages() -> Iterator[str]:
+    def walk(resolver: URLResolver, prefix: str) -> Iterator[str]:
+        for entry in resolver.url_patterns:
+            path = prefix + str(entry.pattern)
+            if isinstance(entry, URLResolver):
+                yield from walk(entry, path)
+            elif isinstance(entry, URLPattern) and "logout" not in path and "password" not in path:
+                yield path
+
+    yield from (path for path in walk(get_resolver(), "/") if path.startswith("/admin/"))
+
+
+def filled(rng: Random, pattern: str) -> str:
+    def value(_: re.Match[str]) -> str:
+        return rng.choice(("1", "2", "3", "1", "999999", "0", "9" * 25, "x", "%00", "conversations"))
+
+    path = re.sub(r"\(\?P<url>[^)]*\)\$?|\$$|\^", "", pattern)
+    return re.sub(r"<[^>]+>", value, path)
+
+
+def signed_in(served: Served) -> httpx.Client:
+    from django.contrib.auth.models import User  # noqa: PLC0415 - Django is set up by now
+
+    users: Any = User.objects.db_manager(served.records.alias)
+    if not users.filter(username="torturer").exists():
+        users.create_superuser("torturer", password=PASSWORD)
+    http = httpx.Client(base_url=served.bridge.url, timeout=30, verify=NO_AUTHORITIES)
+    token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', http.get("/admin/login/").text)
+    assert token is not None
+    form = {"username": "torturer", "password": PASSWORD, "csrfmiddlewaretoken": token[1]}
+    assert http.post("/admin/login/", data=form).status_code == 302
+    return http
+
+
+def look(http: httpx.Client, rng: Random, path: str) -> None:
+    url = httpx.URL(str(http.base_url)).copy_with(raw_path=path.encode())
+    response = http.get(url)
+    assert response.status_code != 500, response.text[:1000]
+    if response.status_code == 200 and "<form" in response.text and rng.random() < 0.3:
+        submit(http, rng, url, response.text)
+
+
+def submit(http: httpx.Client, rng: Random, url: httpx.URL, page: str) -> None:
+    """The page's own form, with some values that nobody would type."""
+    inputs = re.findall(r'<(?:input|textarea|select)[^>]*\bname="([^"]+)"(?:[^>]*\bvalue="([^"]*)")?', page)
+    form: dict[str, str] = {name: asking.form_value(rng, value) for name, value in inputs}
+    form |= {"csrfmiddlewaretoken": next((value for name, value in inputs if name == "csrfmiddlewaretoken"), "")}
+    form.pop("_popup", None)
+    if "action" in form:
+        form["action"] = rng.choice(re.findall(r'<option value="([a-z_]*)"', page) or [""])
+    response = http.post(url, data=form, headers={"referer": str(url)})
+    assert response.status_code != 500, json.dumps(form)[:1000]
