@@ -162,6 +162,12 @@ def test_production_refuses_to_start_without(tmp_path: Path, missing: str, comma
     assert done.stderr.count("\n") == 1
 
 
+def test_production_refuses_to_answer_to_any_host(tmp_path: Path) -> None:
+    done = manage(tmp_path, "check", **PRODUCTION | {"BRIDGE_ALLOWED_HOSTS": "bridge.example.com,*"})
+    assert done.returncode == 1
+    assert done.stderr.startswith("toolbridge: BRIDGE_ENV=production needs BRIDGE_ALLOWED_HOSTS")
+
+
 @pytest.mark.parametrize(("name", "value"), [("BRIDGE_STORAGE", "off"), ("BRIDGE_DEBUG", "1")])
 def test_production_refuses(tmp_path: Path, name: str, value: str) -> None:
     done = manage(tmp_path, "check", **PRODUCTION, **{name: value})

@@ -11,11 +11,11 @@ from typing import Any
 import httpx
 import pytest
 from django.apps import apps
-from django.urls import URLPattern, URLResolver, get_resolver
+from django.urls import URLResolver, get_resolver
 
 from tests.api.conftest import BOTH, CHAT, Served
 from tests.servers import chat
-from tests.servers.client import NO_AUTHORITIES, Client
+from tests.servers.client import NO_AUTHORITIES, TOOL, Client
 from tests.torture import asking, grammar
 from tests.torture.ledger import Proof, Trials
 
@@ -97,7 +97,7 @@ def test_nothing_that_is_asked_of_the_admin_is_answered_with_500(
 def something(served: Served, client: Client) -> None:
     """A row of most tables, by what a client does."""
     served.chat(chat.calls(("call_1", "get_weather", {"city": "Oslo"})))
-    client.ask("Weather?", tools=[asking.TOOL])
+    client.ask("Weather?", tools=[TOOL])
     served.upstream.always(CHAT, chat.text("fine"))
     client.ask("Hi", headers={"x-conversation-id": "shared"})
 
@@ -111,7 +111,7 @@ def admin_pages() -> Iterator[str]:
             path = prefix + str(entry.pattern)
             if isinstance(entry, URLResolver):
                 yield from walk(entry, path)
-            elif isinstance(entry, URLPattern) and "logout" not in path and "password" not in path:
+            elif "logout" not in path and "password" not in path:
                 yield path
 
     yield from (path for path in walk(get_resolver(), "/") if path.startswith("/admin/"))
