@@ -37,7 +37,7 @@ def _allowed_hosts() -> list[str]:
     hosts = list(environment.words("BRIDGE_ALLOWED_HOSTS"))
     if PRODUCTION and (not hosts or "*" in hosts):
         raise ImproperlyConfigured(
-            "BRIDGE_ENV=production needs BRIDGE_ALLOWED_HOSTS (host names, comma-separated, not *)"
+            "BRIDGE_ENV=production needs BRIDGE_ALLOWED_HOSTS (names, comma-separated, not *)"
         )
     if hosts:
         return hosts
