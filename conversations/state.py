@@ -20,8 +20,8 @@ from conversations.store.reads import Answer, Found, Known, Node, Stored
 from conversations.store.writes import ConversationRow
 from translation.client.identity import Identity
 from translation.errors import ThreadNotFound
-from translation.state import Snapshot, Wanted
-from translation.values import Link, Origin, Request, ToolResult, ToolUse
+from translation.state import MCP_TOOL_USE, Snapshot, Wanted
+from translation.values import Link, Origin, Request, ServerToolUse, ToolResult, ToolUse
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -299,11 +299,12 @@ class State:
 
 
 def _tool_ids(request: Request) -> list[str]:
+    """Also of calls that the bridge ran: of an answer that was cut off they are all that is stored."""
     return [
-        block.id if isinstance(block, ToolUse) else block.tool_use_id
+        block.tool_use_id if isinstance(block, ToolResult) else block.id
         for message in request.messages
         for block in message.blocks
-        if isinstance(block, ToolUse | ToolResult)
+        if isinstance(block, ToolUse | ToolResult) or (isinstance(block, ServerToolUse) and block.type == MCP_TOOL_USE)
     ]
 
 

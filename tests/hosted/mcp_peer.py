@@ -32,6 +32,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 def odd() -> MCPServer[object]:  # noqa: C901 - one tool after the other
     """Slow, failing, flooding, and telling how far it is."""
     server: MCPServer[object] = MCPServer("odd")
+    cancelled: list[float] = []
 
     @server.tool()
     async def add(a: int, b: int) -> str:
@@ -40,8 +41,16 @@ def odd() -> MCPServer[object]:  # noqa: C901 - one tool after the other
 
     @server.tool()
     async def slow(seconds: float) -> str:
-        await asyncio.sleep(seconds)
+        try:
+            await asyncio.sleep(seconds)
+        except asyncio.CancelledError:
+            cancelled.append(seconds)
+            raise
         return "at last"
+
+    @server.tool()
+    async def cancellations() -> str:
+        return str(cancelled)
 
     @server.tool()
     async def fail() -> str:

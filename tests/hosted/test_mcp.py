@@ -12,6 +12,7 @@ from tests.hosted.conftest import Tools
 from tests.hosted.test_loop import kinds
 from tests.servers import chat
 from tests.servers.client import Client, folded
+from tests.servers.ports import wait_until
 from tests.servers.script import Abort, Answer, Raw, json_answer
 
 NOON = {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}
@@ -160,6 +161,19 @@ def test_server_that_changes_its_list_and_dies_is_a_result_each_time(tools: Tool
     assert (run.status, run.error) == ("failed", "protocol")
     refused = tools.client.ask("Go", mcp_servers=[server(url)])
     assert (refused.status_code, "odd: no connection" in refused.text) == (400, True)
+
+
+def test_server_is_told_that_the_client_has_left(tools: Tools, odd_url: str) -> None:
+    tools.served.chat(chat.streamed_calls(("call_1", "odd__slow", {"seconds": 55})))
+    with tools.client.stream("Go", mcp_servers=[server(odd_url)]) as (_, events):
+        for event in events:
+            if event.name == "ping":  # it has been running for a while
+                break
+    (turn,) = tools.served.records.ended(tools.client.api_key, 1)
+    assert turn.status == "aborted"
+    runs = tools.served.records.executions(tools.client.api_key)
+    wait_until(lambda: runs.get().status == "cancelled", "the run is known to be over")
+    assert "55" in outcome(tools, odd_url, "odd__cancellations")["content"][0]["text"]
 
 
 def test_progress_is_kept_with_the_run(tools: Tools, odd_url: str) -> None:
