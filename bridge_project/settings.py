@@ -36,9 +36,7 @@ def _secret_key() -> str:
 def _allowed_hosts() -> list[str]:
     hosts = list(environment.words("BRIDGE_ALLOWED_HOSTS"))
     if PRODUCTION and (not hosts or "*" in hosts):
-        raise ImproperlyConfigured(
-            "BRIDGE_ENV=production needs BRIDGE_ALLOWED_HOSTS (names, comma-separated, not *)"
-        )
+        raise ImproperlyConfigured("BRIDGE_ENV=production needs BRIDGE_ALLOWED_HOSTS (names, comma-separated, not *)")
     if hosts:
         return hosts
     # Bound to every address on purpose, the machine may be called by any of its names.
