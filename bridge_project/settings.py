@@ -212,6 +212,8 @@ BRIDGE_PING_SECONDS = environment.number("BRIDGE_PING_SECONDS", 10.0)
 BRIDGE_HOLD_SECONDS = environment.number("BRIDGE_HOLD_SECONDS", 15.0)
 BRIDGE_UNSTORED_LINK = environment.choice("BRIDGE_UNSTORED_LINK", ("error", "warn"), "error")
 BRIDGE_STORAGE = environment.choice("BRIDGE_STORAGE", ("durable", "off"), "durable")
+# auto: unless a pooler is in between. On PostgreSQL only.
+BRIDGE_PREPARED_STATEMENTS = environment.choice("BRIDGE_PREPARED_STATEMENTS", ("auto", "on", "off"), "auto")
 BRIDGE_ENCRYPTION_KEYS = environment.words("BRIDGE_ENCRYPTION_KEYS")
 BRIDGE_CORS_ORIGINS = environment.words("BRIDGE_CORS_ORIGINS")
 BRIDGE_METRICS_TOKEN = environment.optional("BRIDGE_METRICS_TOKEN")

@@ -10,6 +10,7 @@ from django.conf import settings
 Policy = Literal["agentic", "conservative"]
 UnstoredLink = Literal["error", "warn"]
 Storage = Literal["durable", "off"]
+PreparedStatements = Literal["auto", "on", "off"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,10 @@ def current() -> Conf:
 
 def allowed_hosts() -> list[str]:
     return list(settings.ALLOWED_HOSTS)
+
+
+def prepared_statements() -> PreparedStatements:
+    return cast("PreparedStatements", settings.BRIDGE_PREPARED_STATEMENTS)
 
 
 def sealing_keys() -> tuple[str, ...]:

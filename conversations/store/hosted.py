@@ -21,7 +21,7 @@ EXECUTION = """
 INSERT INTO conversations_toolexecution (id, conversation_id, api_key_id, turn_id, tool_id, tool_use_id, server_name, tool_name,
   round_number, arguments, state, status, long_running, result, result_size, is_error, error, progress, attempts, created_at,
   duration_ms)
-SELECT %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, 0, FALSE, '', '', 0, NOW(), 0
+SELECT %s, %s, %s, %s, CAST(%s AS bigint), %s, %s, %s, %s, %s, %s, %s, %s, %s, 0, FALSE, '', '', 0, NOW(), 0
 WHERE EXISTS (SELECT 1 FROM conversations_conversation WHERE id = %s AND ended_at IS NULL)"""
 FINISHED = """
 UPDATE conversations_toolexecution SET status = %s, result = %s, result_size = %s, is_error = %s, error = %s, attempts = %s,

@@ -2,13 +2,16 @@
 
 from functools import partial
 from hashlib import blake2b
+from typing import Any
 
 import pytest
+from django.db import connection
 
 from conversations import records
 from conversations.models import ApiKey
 from conversations.state import Sent
 from conversations.store import Store, reads
+from conversations.store.database import Database
 from conversations.store.writes import UsageRow
 from tests.store.rows import closing, conversation, links, message, opening
 from translation.errors import StoreUnavailable
@@ -116,3 +119,30 @@ async def test_a_read_that_fails_is_an_outage_and_the_next_one_works(store: Stor
     with pytest.raises(StoreUnavailable):
         await store.read(lambda db: len(db.query("SELECT * FROM no_such_table")), 0)
     assert await store.read(partial(reads.key_by_digest, digest=key.digest), None) is not None
+
+
+class Migration:
+    def __init__(self, sql: str) -> None:
+        self._sql = sql
+
+    def apply(self, db: Database) -> None:
+        db.execute(self._sql)
+
+
+async def test_what_was_prepared_survives_a_migration_of_its_columns(store: Store, key: ApiKey) -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("SQLite's driver looks after that")
+    row = conversation(key.pk)
+    await store.write(opening(row))
+
+    def prepared(db: Database) -> list[tuple[Any, ...]]:
+        for _ in range(5):
+            assert reads.conversation(db, key.pk, row.external_id) is not None
+        return db.query("SELECT 1 FROM pg_prepared_statements")
+
+    none: list[tuple[Any, ...]] = []
+    assert await store.read(prepared, none)
+    for kind in ("text", "varchar(255)"):
+        await store.write(Migration(f"ALTER TABLE conversations_conversation ALTER COLUMN external_id TYPE {kind}"))
+        for _ in range(4):  # whichever of the readers
+            assert await store.read(prepared, none)
