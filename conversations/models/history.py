@@ -2,7 +2,7 @@
 
 Ids of conversations and turns are minted by the process that makes them (`conversations.ids`), so that rows which
 refer to each other can be written in one batch. Content is bytes: tool output holds NULs, which PostgreSQL's text
-refuses.
+refuses. Each index costs something with every turn: a foreign key has its own only where no other begins with it.
 """
 
 from django.db import models
@@ -21,7 +21,7 @@ class Conversation(models.Model):
         NEW = "new", "new"
 
     id = models.BigIntegerField(primary_key=True)
-    api_key = models.ForeignKey(ApiKey, on_delete=models.PROTECT, related_name="conversations")
+    api_key = models.ForeignKey(ApiKey, on_delete=models.PROTECT, related_name="conversations", db_index=False)
     external_id = models.CharField("conversation id", max_length=255)
     recognised = models.CharField(max_length=8, choices=Recognised, default=Recognised.NEW)
     session_id = models.CharField(
@@ -62,7 +62,7 @@ class Conversation(models.Model):
 class Message(models.Model):
     """One node of a conversation's prefix tree. A resent history adds no rows; a rewind becomes a branch."""
 
-    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="messages")
+    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="messages", db_index=False)
     api_key = models.ForeignKey(ApiKey, on_delete=models.PROTECT, related_name="+", db_index=False)
     chain_hash = models.BinaryField(max_length=16)
     parent_hash = models.BinaryField(max_length=16)
@@ -105,7 +105,7 @@ class Turn(models.Model):
     """One request, every hop of it."""
 
     id = models.BigIntegerField(primary_key=True)
-    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="turns")
+    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="turns", db_index=False)
     api_key = models.ForeignKey(ApiKey, on_delete=models.PROTECT, related_name="+", db_index=False)
     process = models.BigIntegerField(help_text="The web process that runs or ran it.")
     request_id = models.CharField(max_length=64, unique=True)
@@ -178,7 +178,9 @@ class ToolStatus(models.TextChoices):
 class ToolMapping(models.Model):
     """A tool call: the client's id on one side, the upstream's on the other."""
 
-    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="tool_mappings")
+    conversation = models.ForeignKey(
+        Conversation, on_delete=models.CASCADE, related_name="tool_mappings", db_index=False
+    )
     api_key = models.ForeignKey(ApiKey, on_delete=models.PROTECT, related_name="+", db_index=False)
     turn = models.ForeignKey(Turn, on_delete=models.CASCADE, related_name="tool_mappings")
     tool_use_id = models.CharField(max_length=255)
@@ -230,7 +232,7 @@ class SearchedTurn(models.Model):
 class Blob(models.Model):
     """System prompts and tool lists: large, and the same in every turn of a conversation."""
 
-    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="blobs")
+    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="blobs", db_index=False)
     digest = models.BinaryField(max_length=16)
     data = models.BinaryField(help_text="Compressed JSON.")
 

@@ -12,7 +12,7 @@ class Process(models.Model):
     host = models.CharField(max_length=255)
     pid = models.PositiveIntegerField()
     started_at = models.DateTimeField()
-    seen_at = models.DateTimeField(db_index=True)
+    seen_at = models.DateTimeField()
     figures = models.BinaryField(default=b"", help_text="Its metrics as it last told them, JSON.")
 
     class Meta:
@@ -39,7 +39,7 @@ class Change(models.Model):
     """Something that caches must forget. Every process reads the new rows twice a second."""
 
     kind = models.CharField(max_length=16)
-    ref = models.CharField(max_length=255)
+    ref = models.TextField(help_text="What it is about; of a purge, all its conversations.")
     created_at = models.DateTimeField(db_index=True)
 
     def __str__(self) -> str:
@@ -54,10 +54,12 @@ class Claim(models.Model):
     kind = models.CharField(max_length=8)  # thread, request
     token = models.CharField(max_length=64)
     turn = models.BigIntegerField()
-    created_at = models.DateTimeField(db_index=True)
+    created_at = models.DateTimeField()
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["api_key", "kind", "token"], name="claim_identity")]
+        # Those of requests are swept after a while; the others stay as long as their conversation.
+        indexes = [models.Index(fields=["created_at"], name="claim_request", condition=models.Q(kind="request"))]
 
     def __str__(self) -> str:
         return f"{self.kind} {self.token}"
