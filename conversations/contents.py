@@ -10,6 +10,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from conversations import search
+from conversations.deleting import Pieces
 from conversations.models import Blob, Change, Claim, Conversation, Message, Replay, Round, ToolExecution, Turn
 
 SLICE = 200
@@ -38,7 +39,7 @@ def purge(conversation: Conversation) -> None:
         Round.objects.filter(conversation=pk).delete()
         Conversation.objects.filter(pk=pk).update(content_purged_at=Now())
     # After the time is set: what is read from now on is the outline.
-    search.forget(pk)
+    search.forget([pk], Pieces())
 
 
 def outline(content: bytes) -> bytes:

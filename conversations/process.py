@@ -226,10 +226,9 @@ class WebProcess:
         # After an outage the window reaches back to before it.
         asked, since = time.time(), timestamp(self._heard - CHANGES_WINDOW)
         none: list[tuple[Any, ...]] = []
-        for number, kind, ref in await self.store.read(lambda db: _changes_since(db, since), none):
-            if number not in self._seen:
-                self._seen.add(number)
-                self.apply(kind, ref)
+        for number, kind, ref in await self.store.read(lambda db: _changes_since(db, since, self._seen), none):
+            self._seen.add(number)
+            self.apply(kind, ref)
         self._heard = asked
         if self._routes_changed and self.bridge is not None:
             await self._load_routes(self.bridge)
@@ -264,14 +263,20 @@ class WebProcess:
             self.bridge.hosted.shelf.forget()
         elif kind == "breaker":
             self.bridge.hosted.shelf.reread()
-        elif kind == "forgotten":
-            self.bridge.state.forget(int(ref))
+        elif kind in {"forgotten", "purged"}:
+            self.bridge.state.forget(*map(int, ref.split(",")))
         elif kind == "prices":
             self.bridge.track(self._load_prices())
 
 
-def _changes_since(db: Database, since: str) -> list[tuple[Any, ...]]:
-    return db.query("SELECT id, kind, ref FROM conversations_change WHERE created_at > %s ORDER BY id", (since,))
+def _changes_since(db: Database, since: str, seen: set[int]) -> list[tuple[Any, ...]]:
+    """The numbers first: the same ones are looked at again and again, and what a purge names is long."""
+    rows = db.query("SELECT id FROM conversations_change WHERE created_at > %s ORDER BY id", (since,))
+    new = [number for (number,) in rows if number not in seen]
+    if not new:
+        return []
+    sql = "SELECT id, kind, ref FROM conversations_change WHERE id >= %s AND id <= %s ORDER BY id"
+    return [row for row in db.query(sql, (new[0], new[-1])) if row[0] not in seen]
 
 
 _current: WebProcess | None = None

@@ -1,7 +1,7 @@
 """Ending conversations: terminate one, purge the inactive, and close what a dead process left running.
 
 An ended conversation is first taken out of sight in one small statement: from then on nothing finds it, and a turn
-that still believes in it fails. Its rows are then deleted in slices, each in a short transaction; whoever is killed in
+that still believes in it fails. Its rows are then deleted in pieces, each in a short transaction; whoever is killed in
 between, the next purge goes on.
 """
 
@@ -9,7 +9,7 @@ import datetime as dt
 import logging
 import time
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Self
 
 from django.db import connection, models, transaction
 from django.db.models.functions import Cast, Concat, Now
@@ -17,6 +17,7 @@ from django.utils import timezone
 from msgspec import Struct
 
 from conversations import contents, expiry, search, tallies
+from conversations.deleting import Pieces
 from conversations.models import (
     Blob,
     Change,
@@ -27,17 +28,20 @@ from conversations.models import (
     Process,
     Replay,
     Round,
+    ToolEntry,
     ToolExecution,
     ToolMapping,
     Turn,
     TurnStatus,
+    UsageEntry,
 )
 from translation.errors import Conflict
 
 log = logging.getLogger(__name__)
 
-SLICE = 500  # rows in one transaction: under 50 ms
-BATCH = 100  # conversations taken out of sight at once
+SLICE = 500  # turns closed at once
+BATCH = 200  # conversations taken out of sight at once
+ENTRIES = 5_000
 DEAD_AFTER = expiry.DEAD_AFTER
 REQUEST_CLAIMS = dt.timedelta(minutes=10)
 CHANGES = dt.timedelta(hours=1)
@@ -72,7 +76,7 @@ def terminate(conversation: Conversation) -> Deleted:
         deleted = Deleted(found.messages.count(), found.turns.count(), found.tool_mappings.count())
         _hide(Conversation.objects.filter(pk=found.pk))
         Change.objects.create(kind="conversation", ref=str(found.pk), created_at=timezone.now())
-    _delete_rows(found.pk)
+    _delete([found.pk], Pieces(hurried=True))
     return deleted
 
 
@@ -103,6 +107,7 @@ class Purge:
     conversations: int = 0
     contents: int = 0
     rows: int = 0
+    pieces: Pieces = field(default_factory=Pieces)
     started: float = field(default_factory=time.monotonic)
 
     @property
@@ -110,18 +115,28 @@ class Purge:
         return time.monotonic() - self.started
 
     def run(self) -> Self:
-        while self.elapsed < self.budget and (ended := _ended() or (_hide_inactive() and _ended())):
-            for pk in ended:
-                self.rows += _delete_rows(pk)
-                self.conversations += 1
+        while self.elapsed < self.budget and (ended := _ended() or (self._hide_inactive() and _ended())):
+            self.rows += _delete(ended, self.pieces)
+            self.conversations += len(ended)
         while self.elapsed < self.budget and (stale := list(expiry.with_old_content()[:BATCH])):
             for conversation in stale:
                 contents.purge(conversation)
                 self.contents += 1
         for model in expiry.LEDGER:
-            while self.elapsed < self.budget and (deleted := _delete_slice(expiry.old_entries(model))):
+            while self.elapsed < self.budget and (deleted := self._delete_entries(model)):
                 self.rows += deleted
         return self
+
+    def _hide_inactive(self) -> int:
+        started = time.monotonic()
+        hidden = _hide_inactive()
+        self.pieces.took("hidden", 0, time.monotonic() - started)
+        return hidden
+
+    def _delete_entries(self, model: type[UsageEntry] | type[ToolEntry]) -> int:
+        """As many as are named in one statement: the time is looked at in between."""
+        entries = list(expiry.old_entries(model).values_list("pk", flat=True)[:ENTRIES])
+        return self.pieces.delete(model._default_manager.filter(pk__in=entries)) if entries else 0
 
 
 def purge(budget: float = 240.0) -> Purge:
@@ -141,24 +156,28 @@ def purge(budget: float = 240.0) -> Purge:
 def reconcile() -> int:
     """Close the turns of processes that are no longer alive, and sweep what nobody needs any more."""
     closed = 0
-    while turns := list(
+    while turns := dict(
         Turn.objects.filter(status=TurnStatus.RUNNING)
         .exclude(process__in=expiry.living())
-        .values_list("pk", flat=True)[:SLICE]
+        .values_list("pk", "conversation_id")[:SLICE]
     ):
         with transaction.atomic():
             error = {"error_type": "api_error", "error_message": "the process that ran this turn died"}
             closed += Turn.objects.filter(pk__in=turns, status=TurnStatus.RUNNING).update(
                 status=TurnStatus.ERROR, **error
             )
-            Claim.objects.filter(turn__in=turns).delete()
-    Claim.objects.filter(kind="request", created_at__lt=Now() - REQUEST_CLAIMS).delete()
-    Change.objects.filter(created_at__lt=Now() - CHANGES).delete()
-    LiveSnapshot.objects.filter(updated_at__lt=Now() - CHANGES).delete()
-    for process in Process.objects.filter(seen_at__lt=Now() - DEAD_PROCESSES):
-        tallies.archive(process)
+            Claim.objects.filter(conversation__in=set(turns.values()), turn__in=turns).delete()
+    _sweep(Pieces())
     tallies.count(toolbridge_reconciled_turns_total=closed)
     return closed
+
+
+def _sweep(pieces: Pieces) -> None:
+    pieces.delete(Claim.objects.filter(kind="request", created_at__lt=Now() - REQUEST_CLAIMS))
+    pieces.delete(Change.objects.filter(created_at__lt=Now() - CHANGES))
+    pieces.delete(LiveSnapshot.objects.filter(updated_at__lt=Now() - CHANGES))
+    for process in Process.objects.filter(seen_at__lt=Now() - DEAD_PROCESSES):
+        tallies.archive(process)
 
 
 def _hide(conversations: "models.QuerySet[Conversation]") -> int:
@@ -177,9 +196,9 @@ def _hide_inactive() -> int:
         # The conditions once more: what became active since it was chosen stays.
         hidden = _hide(expiry.inactive().filter(pk__in=chosen_pks))
         ended = Conversation.objects.filter(pk__in=chosen_pks, ended_at__isnull=False).values_list("pk", flat=True)
-        # What was purged is not to live on in a process's memory.
-        now = timezone.now()
-        Change.objects.bulk_create([Change(kind="forgotten", ref=str(pk), created_at=now) for pk in ended])
+        if hidden:
+            # What was purged is not to live on in a process's memory. One row for all: every process reads it.
+            Change.objects.create(kind="purged", ref=",".join(map(str, ended)), created_at=timezone.now())
         return hidden
 
 
@@ -187,21 +206,8 @@ def _ended() -> list[int]:
     return list(Conversation.objects.filter(ended_at__isnull=False).values_list("pk", flat=True)[:BATCH])
 
 
-def _delete_rows(pk: int) -> int:
-    """Slice by slice, the conversation itself last; how many rows that were."""
-    count = search.forget(pk)
-    for model in OWNED:
-        while True:
-            deleted = _delete_slice(model._default_manager.filter(conversation=pk))
-            count += deleted
-            if deleted < SLICE:
-                break
-    return count + Conversation.objects.filter(pk=pk)._raw_delete("default")
-
-
-def _delete_slice(rows: "models.QuerySet[Any]") -> int:
-    with transaction.atomic():
-        chosen = list(rows.values_list("pk", flat=True)[:SLICE])
-        found = rows.model._default_manager.filter(pk__in=chosen)
-        found._raw_delete(found.db)  # the cascade is ours, in this order
-    return len(chosen)
+def _delete(pks: list[int], pieces: Pieces) -> int:
+    """Everything of these conversations, themselves last; how many rows that were."""
+    count = search.forget(pks, pieces)
+    count += sum(pieces.delete(model._default_manager.filter(conversation__in=pks)) for model in OWNED)
+    return count + pieces.delete(Conversation.objects.filter(pk__in=pks))

@@ -7,6 +7,7 @@ what there is. It belongs to a conversation as everything does: what is purged o
 import datetime as dt
 import time
 from collections import defaultdict
+from collections.abc import Collection
 from typing import Any
 
 from django.db import connection, transaction
@@ -14,6 +15,7 @@ from django.db.models import Exists, Min, OuterRef, QuerySet
 from django.utils import timezone
 
 from conversations import ids, tallies
+from conversations.deleting import Pieces
 from conversations.models import Conversation, Message, SearchedTurn, Tally, Turn, TurnStatus
 from conversations.words import document, phrases
 
@@ -22,7 +24,7 @@ SLICE = 25  # turns in one transaction: a few milliseconds in which nobody else 
 WATERMARK = "toolbridge_search_indexed_timestamp_seconds"
 SETTLED = 30.0  # seconds after which a turn that is not there has never been
 LATE = 120.0  # seconds
-FORGET = 500
+FORGET = 50  # turns in one transaction
 
 
 # ------------------------------------------------------------ asking
@@ -145,12 +147,13 @@ def _write(rows: list[tuple[int, int, str]]) -> None:
 # ------------------------------------------------------------ forgetting
 
 
-def forget(conversation: int) -> int:
-    """Slice by slice, as purges do; how many turns that were."""
+def forget(conversations: Collection[int], pieces: Pieces) -> int:
+    """Piece by piece, as purges do; how many turns that were."""
     count = 0
     while True:
+        started = time.monotonic()
         with transaction.atomic():
-            chosen = SearchedTurn.objects.filter(conversation=conversation).values_list("turn", flat=True)
+            chosen = SearchedTurn.objects.filter(conversation__in=conversations).values_list("turn", flat=True)
             some = list(chosen[:FORGET])
             if some and connection.vendor == "sqlite":
                 with connection.cursor() as cursor:
@@ -158,5 +161,6 @@ def forget(conversation: int) -> int:
                     cursor.executemany(sql, [(turn,) for turn in some])
             SearchedTurn.objects.filter(turn__in=some).delete()
         count += len(some)
+        pieces.took("words", 0, time.monotonic() - started)
         if len(some) < FORGET:
             return count

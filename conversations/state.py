@@ -285,17 +285,14 @@ class State:
         while self._sent_size > SENT_BYTES and len(self._sent) > 1:
             self._sent_size -= len(self._sent.popitem(last=False)[1].body)
 
-    def forget(self, conversation_id: int) -> None:
-        """The conversation ended, or this process was wrong about it."""
-        name = self._names.pop(conversation_id, None)
-        if (
-            name is not None
-            and (entry := self._conversations.get(name)) is not None
-            and entry.row.id == conversation_id
-        ):
-            del self._conversations[name]
-        if (sent := self._sent.pop(conversation_id, None)) is not None:
-            self._sent_size -= len(sent.body)
+    def forget(self, *conversations: int) -> None:
+        """They ended, or this process was wrong about them."""
+        for number in conversations:
+            name = self._names.pop(number, None)
+            if name is not None and (entry := self._conversations.get(name)) is not None and entry.row.id == number:
+                del self._conversations[name]
+            if (sent := self._sent.pop(number, None)) is not None:
+                self._sent_size -= len(sent.body)
 
 
 def _tool_ids(request: Request) -> list[str]:

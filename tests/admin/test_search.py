@@ -8,6 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from conversations import contents, ids, retention, search
+from conversations.deleting import Pieces
 from conversations.models import Conversation, SearchedTurn, Turn
 from conversations.words import document, phrases, words
 from tests.admin import rows
@@ -72,7 +73,7 @@ def test_what_is_deleted_is_found_no_more(spoken: Turn) -> None:
 
 
 def test_a_conversation_that_ended_meanwhile_is_not_read(spoken: Turn) -> None:
-    search.forget(spoken.conversation_id)
+    search.forget([spoken.conversation_id], Pieces())
     assert search._locked({spoken.conversation_id}, timezone.now()) == {spoken.conversation_id}
     Conversation.objects.update(content_purged_at=timezone.now() + dt.timedelta(seconds=5))
     assert search._locked({spoken.conversation_id}, timezone.now()) == set()

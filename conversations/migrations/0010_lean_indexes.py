@@ -86,7 +86,7 @@ def _owned_by(model: str, related_name: str) -> migrations.AlterField:
 
 class Migration(migrations.Migration):
     atomic = False
-    dependencies = [("conversations", "0008_live_snapshot")]
+    dependencies = [("conversations", "0009_search")]
     operations = [
         migrations.SeparateDatabaseAndState(
             database_operations=[migrations.RunPython(tune, migrations.RunPython.noop)],

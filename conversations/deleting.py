@@ -1,0 +1,59 @@
+"""Deleting many rows in pieces, so that nobody who writes meanwhile has to wait.
+
+A piece is one statement and a transaction of its own. How many rows it has follows from how long the last one took;
+after it comes a rest, in which the others have the database to themselves.
+"""
+
+import time
+from typing import Any
+
+from django.db import connection, models
+from msgspec import Struct
+
+FIRST, LEAST, MOST = 200, 50, 5_000  # rows in a piece
+LONGEST_REST = 0.1
+
+
+class Pace(Struct, frozen=True):
+    seconds: float  # that a piece should take
+    rest: float  # afterwards, as a multiple of what it took
+
+
+# SQLite has one writer: whoever deletes keeps everybody else from writing.
+PACES = {"sqlite": Pace(0.005, 9.0), "postgresql": Pace(0.02, 1.0)}
+
+
+class Pieces:
+    """`hurried`: somebody waits for it, so there is no rest."""
+
+    def __init__(self, *, hurried: bool = False) -> None:
+        pace = PACES[connection.vendor]
+        self._seconds, self._rest = pace.seconds, 0.0 if hurried else pace.rest
+        self._sizes: dict[str, int] = {}
+        self.longest = 0.0  # seconds
+
+    def delete(self, rows: "models.QuerySet[Any]") -> int:
+        """All of them, without what refers to them; how many that were."""
+        count = 0
+        while True:
+            size = self._sizes.get(rows.model._meta.db_table, FIRST)
+            deleted = self._piece(rows, size)
+            count += deleted
+            # Two who delete the same rows each get a part of a piece.
+            if deleted < size and not rows.exists():
+                return count
+
+    def _piece(self, rows: "models.QuerySet[Any]", size: int) -> int:
+        started = time.monotonic()
+        found = rows.model._default_manager.filter(pk__in=rows.order_by().values("pk")[:size])
+        deleted: int = found._raw_delete(found.db)
+        self.took(rows.model._meta.db_table, size if deleted == size else 0, time.monotonic() - started)
+        return deleted
+
+    def took(self, what: str, size: int, seconds: float) -> None:
+        """So long for so many: the next piece is larger or smaller. Then the rest."""
+        self.longest = max(self.longest, seconds)
+        if size:
+            better = int(size * self._seconds / max(seconds, 1e-4))
+            self._sizes[what] = min(max(better, size // 2, LEAST), size * 2, MOST)
+        time.sleep(min(seconds * self._rest, LONGEST_REST))
