@@ -59,7 +59,7 @@ class Attempt:
     def _failure(self, answer: Answer, body: bytes) -> BridgeError:
         if answer.status in (401, 403):
             return key_refused(answer.status)
-        return self._adapter.failure(self.route.target, answer.status, dict(answer.headers), body)
+        return self._adapter.failure(self.route.target, answer.status, answer.headers, body)
 
     async def events(self) -> list[Event]:
         """What the next upstream read brings; nothing when the reader was nudged."""

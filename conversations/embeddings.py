@@ -92,7 +92,7 @@ async def _answer(bridge: Bridge, upstream: Upstream, sent: UpstreamRequest) -> 
 def _refusal(answer: Answer, body: bytes) -> BridgeError:
     if answer.status in (401, 403):
         return key_refused(answer.status)
-    return refusal(answer.status, dict(answer.headers), body)
+    return refusal(answer.status, answer.headers, body)
 
 
 def _estimated(bridge: Bridge, route: Route, sent: UpstreamRequest) -> Usage:

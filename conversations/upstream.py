@@ -9,6 +9,8 @@ from conversations.health import Health
 from conversations.redaction import hide
 from conversations.transport import Transport
 from conversations.transport.exchange import Exchange
+from conversations.transport.origin import Origin, origin_of
+from conversations.transport.outgoing import IDEMPOTENT, Outgoing, encode_head
 from translation.adapter import UpstreamRequest
 from translation.errors import (
     BridgeError,
@@ -46,18 +48,21 @@ class Upstream(Struct, frozen=True):
 class Answer:
     """An upstream's answer: its head, and its body as it comes."""
 
-    __slots__ = ("_stream", "headers", "key", "status")
+    __slots__ = ("_stream", "key", "status")
 
-    def __init__(self, response: httpx.Response, key: str) -> None:
+    def __init__(self, exchange: Exchange, key: str) -> None:
         self.key = key
-        self.status = response.status_code
-        self.headers = response.headers
-        assert isinstance(response.stream, Exchange)
-        self._stream = response.stream
+        self.status = exchange.status
+        self._stream = exchange
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return dict(httpx.Headers(self._stream.headers))
 
     @property
     def content_type(self) -> str:
-        return str(self.headers.get("content-type", ""))
+        values = (value for name, value in self._stream.headers if name.lower() == b"content-type")
+        return next(values, b"").decode("latin-1")
 
     async def read(self) -> bytes | None:
         """What the next socket read brings; b"" when `nudge` was called, None at the end."""
@@ -95,14 +100,15 @@ class Upstreams:
     async def send(self, upstream: Upstream, request: UpstreamRequest, method: str = "POST") -> Answer:
         key = self.health.pick(upstream.name, upstream.keys)
         try:
-            response = await self._transport.handle_async_request(self._request(upstream, request, key, method))
+            origin, head = _head(upstream.base_url, upstream.profile.auth, method, request.path, request.headers, key)
+            exchange = await self._transport.exchange(origin, _outgoing(head, method, request.body), self._timeout)
         except httpx.HTTPError as error:
             raise failure(error) from error
         except httpx.InvalidURL as error:
             raise UpstreamFailed(f"the upstream's address is not a URL: {error}") from error
-        if response.status_code not in BUSY:
+        if exchange.status not in BUSY:
             self.health.reached(upstream.name)
-        return Answer(response, key)
+        return Answer(exchange, key)
 
     def judge(self, upstream: Upstream, answer: Answer, error: BridgeError | None) -> None:
         """Whether the key of an answer has to rest."""
@@ -119,27 +125,31 @@ class Upstreams:
     async def close(self) -> None:
         await self._transport.aclose()
 
-    def _request(self, upstream: Upstream, request: UpstreamRequest, key: str, method: str) -> httpx.Request:
-        headers = [("content-type", "application/json"), ("accept-encoding", "identity"), *request.headers]
-        if key:
-            headers.append(_authorization(upstream.profile, key))
-        return httpx.Request(
-            method,
-            _address(upstream.base_url, request.path),
-            headers=headers,
-            content=request.body,
-            extensions={"timeout": self._timeout},
-        )
-
-
-def _authorization(profile: Profile, key: str) -> tuple[str, str]:
-    return ("authorization", f"Bearer {key}") if profile.auth == "bearer" else (profile.auth, key)
-
 
 @lru_cache(maxsize=1024)
-def _address(base_url: str, path: str) -> httpx.URL:
-    """Parsing one costs more than all the rest of a request."""
-    return httpx.URL(join(base_url, path))
+def _head(
+    base_url: str, auth: str, method: str, path: str, more: tuple[tuple[str, str], ...], key: str
+) -> tuple[Origin, bytes]:
+    """Where a request goes, and its head but for the length: the same for each request that a client sends."""
+    url = httpx.URL(join(base_url, path))
+    headers = [("content-type", "application/json"), ("accept-encoding", "identity"), *more]
+    if key:
+        headers.append(("authorization", f"Bearer {key}") if auth == "bearer" else (auth, key))
+    raw = [(b"host", url.netloc), *((_latin(name), _latin(value)) for name, value in headers)]
+    return origin_of(url), encode_head(method.encode(), url.raw_path, raw)
+
+
+def _outgoing(head: bytes, method: str, body: bytes) -> Outgoing:
+    if body or method == "POST":
+        head = b"%b\r\ncontent-length: %d\r\n\r\n" % (head.removesuffix(b"\r\n\r\n"), len(body))
+    return Outgoing(head, body, len(body), close=False, head_only=False, idempotent=method in IDEMPOTENT)
+
+
+def _latin(text: str) -> bytes:
+    try:
+        return text.encode("latin-1")
+    except UnicodeEncodeError as error:
+        raise httpx.LocalProtocolError("a header has characters that HTTP does not know") from error
 
 
 def failure(error: httpx.HTTPError) -> BridgeError:

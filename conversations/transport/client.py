@@ -35,17 +35,21 @@ class Transport(httpx.AsyncBaseTransport):
         self._closed = False
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        sweeper = self._bind()
-        outgoing = encode(request)
-        origin = origin_of(request)
         timeouts: Timeouts = request.extensions.get("timeout", NO_TIMEOUTS)
+        exchange = await self.exchange(origin_of(request.url, request.extensions), encode(request), timeouts)
+        extensions = {"http_version": VERSIONS.get(exchange.version, b"HTTP/1.1")}
+        return httpx.Response(exchange.status, headers=exchange.headers, stream=exchange, extensions=extensions)
+
+    async def exchange(self, origin: Origin, outgoing: Outgoing, timeouts: Timeouts) -> Exchange:
+        """The same without httpx's own request and response, which cost more than all the rest."""
+        sweeper = self._bind()
         connection = self._pool.take(origin)
         if connection is not None:
             exchange = await _exchange(connection, outgoing, timeouts)
             if not _may_repeat(exchange, outgoing):
-                return _response(exchange)
+                return _answered(exchange)
         connection = await self._dial(origin, sweeper, timeouts.get("connect"))
-        return _response(await _exchange(connection, outgoing, timeouts))
+        return _answered(await _exchange(connection, outgoing, timeouts))
 
     async def aclose(self) -> None:
         self._closed = True
@@ -115,8 +119,7 @@ def _may_repeat(exchange: Exchange, outgoing: Outgoing) -> bool:
     return lost and (exchange.closed_as_idle or outgoing.idempotent)
 
 
-def _response(exchange: Exchange) -> httpx.Response:
+def _answered(exchange: Exchange) -> Exchange:
     if exchange.failure is not None and not exchange.status:
         raise exchange.failure
-    extensions = {"http_version": VERSIONS.get(exchange.version, b"HTTP/1.1")}
-    return httpx.Response(exchange.status, headers=exchange.headers, stream=exchange, extensions=extensions)
+    return exchange

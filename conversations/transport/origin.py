@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import httpx
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
+NO_EXTENSIONS: Mapping[str, Any] = {}
 
 
 class Origin(NamedTuple):
@@ -21,12 +23,11 @@ class Origin(NamedTuple):
         return self.connect_to or self.host
 
 
-def origin_of(request: httpx.Request) -> Origin:
-    url = request.url
+def origin_of(url: httpx.URL, extensions: Mapping[str, Any] = NO_EXTENSIONS) -> Origin:
     scheme = url.scheme
     if scheme not in DEFAULT_PORTS:
-        raise httpx.UnsupportedProtocol(f"the url scheme is {scheme!r}, not http or https", request=request)
-    connect_to = request.extensions.get("connect_to")
+        raise httpx.UnsupportedProtocol(f"the url scheme is {scheme!r}, not http or https")
+    connect_to = extensions.get("connect_to")
     if connect_to is not None:
         _check_address(connect_to)
     return Origin(scheme, url.raw_host.decode("ascii"), url.port or DEFAULT_PORTS[scheme], connect_to)
