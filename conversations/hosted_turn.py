@@ -192,7 +192,7 @@ class HostedTurn(Turn):
             state = finished.state if number == 0 else b""
             rows.append(self._row(call, tool, state, full=full))
             self.conversation.rounds[call.tool_use_id] = Origin(target.upstream, target.model, state)
-        await self._opened
+        await self._rows.opened()
         await self.bridge.store.write(StartExecutions(self.conversation.row, self.id, tuple(rows)))
         conversation, seconds = self.conversation.row.id, self._time_left()
         for call in calls:

@@ -6,6 +6,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -361,9 +362,14 @@ def _size(result: ToolResult) -> int:
 
 def kept_headers(headers: dict[str, str]) -> bytes:
     secret = secret_of(headers) or None
-    shown = {name: value for name, value in headers.items() if not SECRET_HEADER.search(name) and value != secret}
+    shown = {name: value for name, value in headers.items() if not _is_secret(name) and value != secret}
     encoded = msgspec.json.encode(shown)
     return encoded if len(encoded) <= HEADER_LIMIT else b"{}"
+
+
+@lru_cache(maxsize=1024)
+def _is_secret(header: str) -> bool:
+    return SECRET_HEADER.search(header) is not None
 
 
 def params(request: Request) -> bytes:

@@ -27,6 +27,7 @@ VARIABLES = {
 }
 CLAUDE_FAMILIES = ("opus", "sonnet", "haiku")
 WILD = frozenset("*?[")
+NAMES = 1_000  # that are remembered: clients may ask for any
 
 
 class Route(Struct, frozen=True):
@@ -64,6 +65,7 @@ class Router:
         self.load(Configuration())
 
     def load(self, rows: Configuration) -> None:
+        self._resolved: dict[str, Route] = {}  # what each name led to, since the last change
         found = upstreams(self._conf, rows.upstreams)
         self._rules = rules(self._conf, rows.routes)
         self._lessons = lessons(rows.learned)
@@ -91,6 +93,15 @@ class Router:
         return Offer(model, target.upstream, target.model)
 
     def resolve(self, model: str) -> Route:
+        known = self._resolved.get(model)
+        if known is None:
+            known = self._resolve(model)
+            if len(self._resolved) >= NAMES:
+                self._resolved.clear()
+            self._resolved[model] = known
+        return known
+
+    def _resolve(self, model: str) -> Route:
         lowered = model.lower()
         for rule in self._rules:
             if fnmatchcase(lowered, rule.pattern):
@@ -113,6 +124,7 @@ class Router:
         """What an upstream's refusal taught about one of its models counts from the next request on."""
         known = self._lessons.get((target.upstream, target.model), ())
         self._lessons[target.upstream, target.model] = (*known, remedy)
+        self._resolved.clear()
 
     def _ruled(self, rule: Rule, model: str) -> Route:
         """A rule's first target that is there; an unknown one is the operator's to see."""

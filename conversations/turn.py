@@ -7,8 +7,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -20,7 +19,16 @@ from conversations.limits import Admission
 from conversations.records import Timings
 from conversations.state import Conversation, Sent
 from conversations.store.reads import KeyRow, Node
-from conversations.store.writes import ClaimRow, LinkRow, MessageRow, SaveLinks, StaleConversation, UsageRow
+from conversations.store.writes import (
+    ClaimRow,
+    CloseTurn,
+    LinkRow,
+    MessageRow,
+    SaveLinks,
+    StaleConversation,
+    UsageRow,
+)
+from conversations.turn_rows import TurnRows
 from translation.accumulator import Accumulator
 from translation.adapter import UpstreamRequest, Writer
 from translation.chain import link as chain_link
@@ -84,7 +92,7 @@ class Turn:
         self.head = Node(b"", 0, 0)  # the last message of the request
         self.depth = 0  # of the chain of requests that are stored by what they add
         self.calls: dict[int, LinkRow] = {}
-        self._opened: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._rows = TurnRows(bridge.store)
         self._attempt_started: float | None = None
         self._shown = False
         self._failure: BridgeError | None = None
@@ -131,18 +139,15 @@ class Turn:
         self.timings.state = self.elapsed
         opening = records.opening(self, last)
         self.head, self.recorded = opening.head, records.kept(self.ask.request, self.prepared.sent)
-        self._opened = self.bridge.store.write(opening.write)
-        if opening.more:
-            self._opened = asyncio.gather(self._opened, *map(self.bridge.store.write, opening.more))
         self.depth = opening.depth
-        self._opened.add_done_callback(partial(_was_opened, self.conversation))
+        self._rows.open(opening, self.conversation, at_once=bool(self.claims))
         self.bridge.enter(self)
 
     async def _durable(self) -> None:
         """Until the opening write is stored, whatever this process believed about the conversation."""
         for _ in range(STALE_TRIES):
             try:
-                await self._opened
+                await self._rows.opened()
             except StaleConversation:
                 await self._reprepare()
             else:
@@ -211,7 +216,7 @@ class Turn:
                 self._restart()
             else:
                 self._record(None)
-                await self._opened
+                await self._rows.opened()
                 self._shown = True
                 return wire
 
@@ -310,7 +315,7 @@ class Turn:
         latest = {row.tool_use_id: row for row in rows}
         links = tuple(replace(row, fresh=row.tool_use_id in fresh) for row in latest.values())
         try:
-            await self._opened
+            await self._rows.opened()
             await self.bridge.store.write(
                 SaveLinks(self.conversation.row, self.id, target.upstream, target.model, records.sealed(self, links))
             )
@@ -344,7 +349,6 @@ class Turn:
         row = self._message(finished)
         self.done = True
         try:
-            await self._opened
             await self._close("complete", None, row, finished.model)
         except StoreUnavailable as error:
             self._tolerate(error, "the answer could not be stored")
@@ -394,18 +398,26 @@ class Turn:
         self.bridge.leave(self)
         row = records.closing(self, status, error, message, returned)
         try:
-            await self.bridge.store.write(row)
-            # Only now is it certain which request was sent: later ones may be stored as what they add to it.
-            self._keep_sent()
-        finally:
-            if self.admission is not None:
-                await self.admission.settle(*records.used(row))
+            await (self._rows.close_opened(row) if status == "complete" else self._rows.close(row))
+        except StaleConversation:
+            self._closed = False  # the turn begins again
+            raise
+        except BaseException:
+            await self._settle(row)
+            raise
+        # Only now is it certain which request was sent: later ones may be stored as what they add to it.
+        self._keep_sent()
+        await self._settle(row)
         if telemetry.on():
             telemetry.closed(self, row)
         self.bridge.meter.turn(row, self.timings.state, self.notes)
 
+    async def _settle(self, row: CloseTurn) -> None:
+        if self.admission is not None:
+            await self.admission.settle(*records.used(row))
+
     def _keep_sent(self) -> None:
-        if self.ask.key.storage != "full" or not self._opened.done() or self._opened.exception() is not None:
+        if self.ask.key.storage != "full" or not self._rows.stored:
             return
         sent = records.kept(self.ask.request, self.hop[0])
         depth = self.depth if sent.body == self.recorded.body else 0
@@ -426,12 +438,9 @@ class Turn:
                 await self._close(status, error, None, "")
             except StoreUnavailable:
                 continue
+            except StaleConversation:
+                self._rows.forget()  # what was used is counted all the same
+                continue
             except OwnFault as gone:
                 log.info("state.turn_gone %s: %s", self.ask.request_id, gone.message)
             return
-
-
-def _was_opened(conversation: Conversation, opened: asyncio.Future[Any]) -> None:
-    # Whoever waits for it hears of a failure; nobody may, if the upstream failed first.
-    if not opened.cancelled() and opened.exception() is None:
-        conversation.stored = True

@@ -31,6 +31,7 @@ OUTDATED = (
 )
 TRANSIENT = (sqlite3.OperationalError, psycopg.OperationalError, psycopg.InterfaceError, *OUTDATED)
 ERRORS = (sqlite3.Error, psycopg.Error)
+CONFLICTS = (sqlite3.IntegrityError, psycopg.IntegrityError)  # with a row that another process made meanwhile
 
 
 def is_transient(error: Exception) -> bool:
@@ -46,7 +47,13 @@ def _qmarks(sql: str) -> str:
 
 def timestamp(seconds: float) -> str:
     """A point in time as both databases read it into a timestamp column."""
-    return dt.datetime.fromtimestamp(seconds, dt.UTC).replace(tzinfo=None).isoformat(" ", "microseconds")
+    whole, rest = divmod(int(seconds * 1_000_000), 1_000_000)
+    return f"{_second(whole)}.{rest:06}"
+
+
+@lru_cache(maxsize=8)
+def _second(seconds: int) -> str:
+    return dt.datetime.fromtimestamp(seconds, dt.UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 class Database:

@@ -13,7 +13,8 @@ import time
 from typing import Protocol
 
 from conversations.figures import Histogram
-from conversations.store.database import Database, is_transient
+from conversations.store.database import CONFLICTS, Database, is_transient
+from conversations.store.writes import StaleConversation
 from translation.errors import BridgeError, StoreUnavailable
 
 log = logging.getLogger(__name__)
@@ -179,6 +180,8 @@ class Writer:
     def _refuse(self, entry: _Entry, error: Exception) -> None:
         if isinstance(error, BridgeError):
             entry.error = error
+        elif isinstance(error, CONFLICTS):
+            entry.error = StaleConversation("another process was faster")
         else:
             self.failures += 1
             log.error("state.write failed: %s", error)

@@ -8,19 +8,30 @@ from translation.errors import ConversationEnded, OwnFault
 CONVERSATION = """
 INSERT INTO conversations_conversation (id, api_key_id, external_id, recognised, session_id, agent_id, parent_agent_id,
   created_at, last_activity, held, turn_count, tool_count, last_model, last_status)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, NOW(), FALSE, 0, 0, '', '')
-ON CONFLICT DO NOTHING"""
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, NOW(), FALSE, 1, %s, %s, %s)
+ON CONFLICT (id) DO UPDATE SET last_activity = NOW(), turn_count = conversations_conversation.turn_count + 1,
+  tool_count = conversations_conversation.tool_count + excluded.tool_count, last_model = excluded.last_model,
+  last_status = excluded.last_status WHERE conversations_conversation.ended_at IS NULL"""
 ACTIVITY = """
-UPDATE conversations_conversation SET last_activity = NOW(), turn_count = turn_count + 1, last_model = %s, last_status = 'running'
+UPDATE conversations_conversation SET last_activity = NOW(), turn_count = turn_count + 1, tool_count = tool_count + %s,
+  last_model = %s, last_status = %s
 WHERE id = %s AND ended_at IS NULL"""
-TURN = """
-INSERT INTO conversations_turn (id, conversation_id, api_key_id, process, request_id, message_id, status, started_at,
-  requested_model, params, headers, stream, head_hash, system_digest, tools_digest, upstream, resolved_model, returned_model,
-  attempts, notes, note_count, sent_parent, sent_prefix, sent_tail, sent_meta, sent_depth, answer, answer_meta, answer_hash,
-  stop_reason, http_status, error_type, error_message, input_tokens, output_tokens, cache_read, cache_write, thinking_tokens,
-  usage_estimated, cost_micros, tool_count, state_ms, first_byte_ms, first_token_ms, duration_ms)
-VALUES (%s, %s, %s, %s, %s, %s, 'running', %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, '', %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,
-  %s, '', 0, '', '', 0, 0, 0, 0, 0, FALSE, 0, 0, %s, 0, 0, 0)"""
+# A turn's columns: those that are known when it begins, and those that its end has the last word on.
+BEGUN = (
+    *("id", "conversation_id", "api_key_id", "process", "request_id", "started_at", "requested_model", "params"),
+    *("headers", "stream", "head_hash", "system_digest", "tools_digest"),
+    *("sent_parent", "sent_prefix", "sent_tail", "sent_meta", "sent_depth", "state_ms"),
+)
+ENDED = (
+    *("status", "message_id", "upstream", "resolved_model", "notes", "note_count", "returned_model", "attempts"),
+    *("answer", "answer_meta", "answer_hash", "stop_reason", "http_status", "error_type", "error_message"),
+    *("input_tokens", "output_tokens", "cache_read", "cache_write", "thinking_tokens"),
+    *("usage_estimated", "cost_micros", "tool_count", "first_byte_ms", "first_token_ms", "duration_ms"),
+)
+NOT_ENDED = ("", b"[]", b"", b"{}", b"", "", 0, "", "", 0, 0, 0, 0, 0, False, 0, 0, 0, 0, 0)  # from `returned_model` on
+TURN = f"""
+INSERT INTO conversations_turn ({", ".join(BEGUN + ENDED)}) VALUES ({", ".join(["%s"] * len(BEGUN + ENDED))})"""  # noqa: S608 - our own names
+CLOSE = f"UPDATE conversations_turn SET {', '.join(f'{column} = %s' for column in ENDED)} WHERE id = %s"  # noqa: S608 - our own names
 MESSAGE = """
 INSERT INTO conversations_message (conversation_id, api_key_id, chain_hash, parent_hash, depth, answers, role, content, turn_id,
   message_id, upstream, model, state, created_at)
@@ -48,12 +59,6 @@ ON CONFLICT (conversation_id, tool_use_id) DO UPDATE SET arguments = excluded.ar
   status = excluded.status"""
 LINK_DONE = """
 UPDATE conversations_toolmapping SET arguments = %s, state = %s, status = %s WHERE conversation_id = %s AND tool_use_id = %s"""
-CLOSE = """
-UPDATE conversations_turn SET status = %s, message_id = %s, upstream = %s, resolved_model = %s, returned_model = %s, attempts = %s, notes = %s,
-  note_count = %s, answer = %s, answer_meta = %s, answer_hash = %s, stop_reason = %s, http_status = %s, error_type = %s,
-  error_message = %s, input_tokens = %s, output_tokens = %s, cache_read = %s, cache_write = %s, thinking_tokens = %s,
-  usage_estimated = %s, cost_micros = %s, tool_count = %s, first_byte_ms = %s, first_token_ms = %s, duration_ms = %s
-WHERE id = %s"""
 SENT = """
 UPDATE conversations_turn SET sent_parent = NULL, sent_prefix = 0, sent_depth = 0, sent_tail = %s, sent_meta = %s WHERE id = %s"""
 TOUCH = """
@@ -151,47 +156,40 @@ class OpenTurn(Struct, frozen=True, kw_only=True):
     claims: tuple[ClaimRow, ...] = ()
 
     def apply(self, db: Database) -> None:
+        began = (self.message_id, self.upstream, self.resolved_model, self.notes, self.note_count)
+        self.insert(db, ("running", *began, *NOT_ENDED), "running", 0, self.messages)
+
+    def insert(
+        self, db: Database, end: tuple[object, ...], status: str, calls: int, messages: tuple[MessageRow, ...]
+    ) -> None:
         row = self.conversation
-        if self.created:
-            identity = (
-                row.id,
-                row.api_key,
-                row.external_id,
-                row.recognised,
-                row.session_id,
-                row.agent_id,
-                row.parent_agent_id,
-            )
-            db.execute(CONVERSATION, (*identity, self.now))
-        stale = StaleConversation("the conversation was ended meanwhile")
-        db.expect(ACTIVITY, (self.resolved_model or self.requested_model, row.id), stale)
+        self._touch(db, status, calls)
         for claim in self.claims:
             owner = (row.api_key, row.id, claim.kind, claim.token, self.turn, self.now)
             db.expect(CLAIM, (*owner, claim.expired), AlreadyClaimed(claim))
-        self._insert(db)
-
-    def _insert(self, db: Database) -> None:
-        row = self.conversation
-        identity = (self.turn, row.id, row.api_key, self.process, self.request_id, self.message_id, self.now)
-        asked = (self.requested_model, self.params, self.headers, self.stream, self.head_hash)
-        context = (
-            self.system_digest,
-            self.tools_digest,
-            self.upstream,
-            self.resolved_model,
-            b"[]",
-            self.notes,
-            self.note_count,
-        )
+        identity = (self.turn, row.id, row.api_key, self.process, self.request_id, self.now)
+        asked = (self.requested_model, self.params, self.headers, self.stream)
+        context = (self.head_hash, self.system_digest, self.tools_digest)
         sent = (self.sent_parent, self.sent_prefix, self.sent_tail, self.sent_meta, self.sent_depth)
-        db.execute(TURN, (*identity, *asked, *context, *sent, b"", b"{}", b"", self.state_ms))
+        db.execute(TURN, (*identity, *asked, *context, *sent, self.state_ms, *end))
         for digest, data in self.blobs:
             db.execute(BLOB, (row.id, digest, data))
-        if self.messages:
-            db.execute_many(MESSAGE, [message_values(row, self.turn, message) for message in self.messages])
+        if messages:
+            db.execute_many(MESSAGE, [message_values(row, self.turn, message) for message in messages])
         for result in self.answered:
             values = (result.status, result.is_error, result.size, self.now, self.turn, row.id, result.tool_use_id)
             db.execute(ANSWERED, values)
+
+    def _touch(self, db: Database, status: str, calls: int) -> None:
+        """The conversation has a turn more; that it exists, and that it may have one, is checked with it."""
+        row, stale = self.conversation, StaleConversation("the conversation was ended meanwhile")
+        activity = (calls, self.resolved_model or self.requested_model, status)
+        if self.created:
+            who = (row.id, row.api_key, row.external_id, row.recognised)
+            session = (row.session_id, row.agent_id, row.parent_agent_id)
+            db.expect(CONVERSATION, (*who, *session, self.now, *activity), stale)
+        else:
+            db.expect(ACTIVITY, (*activity, row.id), stale)
 
 
 class SaveMessages(Struct, frozen=True):
@@ -299,30 +297,10 @@ class CloseTurn(Struct, frozen=True, kw_only=True):
     sent: SentRow | None = None  # what was sent instead of the request that the turn was opened with
 
     def apply(self, db: Database) -> None:
-        row, last = self.conversation, self.usage[-1]
-        answer_hash = self.message.chain_hash if self.message else b""
-        where = (
-            self.status,
-            self.message_id,
-            last.upstream,
-            last.model,
-            last.returned_model,
-            self.attempts,
-            self.notes,
-            self.note_count,
-        )
-        came = (self.answer, self.answer_meta, answer_hash, self.stop_reason, self.http_status, self.error_type)
-        tokens = self._tokens()
-        figures = (last.estimated, sum(entry.cost_micros for entry in self.usage), self._calls())
-        times = (self.first_byte_ms, self.first_token_ms, self.duration_ms)
-        values = (*where, *came, self.error_message, *tokens, *figures, *times, self.turn)
         # A conversation that was terminated meanwhile has no rows to change; the ledger still counts what was used.
-        db.execute(CLOSE, values)
-        for entry in self.usage:
-            db.execute(USAGE, usage_values(row.api_key, row.external_id, self, entry))
-        for name, calls in self.tools:
-            db.execute(TOOL, (row.api_key, self.request_id, self.now, last.upstream, last.model, name, calls))
-        db.execute(TOUCH, (self._calls(), self.status, row.id))
+        row = self.conversation
+        db.execute(CLOSE, (*self.end(), self.turn))
+        db.execute(TOUCH, (self.calls, self.status, row.id))
         if self.sent is not None:
             db.execute(SENT, (self.sent.body, self.sent.meta, self.turn))
         if self.message is not None:
@@ -330,8 +308,28 @@ class CloseTurn(Struct, frozen=True, kw_only=True):
         for claim in self.release:
             sql = "DELETE FROM conversations_claim WHERE api_key_id = %s AND kind = %s AND token = %s AND turn = %s"
             db.execute(sql, (row.api_key, claim.kind, claim.token, self.turn))
+        self.account(db)
 
-    def _calls(self) -> int:
+    def end(self) -> tuple[object, ...]:
+        """The values of the columns that are `ENDED`."""
+        last = self.usage[-1]
+        answer_hash = self.message.chain_hash if self.message else b""
+        where = (self.status, self.message_id, last.upstream, last.model, self.notes, self.note_count)
+        came = (last.returned_model, self.attempts, self.answer, self.answer_meta, answer_hash, self.stop_reason)
+        error = (self.http_status, self.error_type, self.error_message)
+        figures = (last.estimated, sum(entry.cost_micros for entry in self.usage), self.calls)
+        times = (self.first_byte_ms, self.first_token_ms, self.duration_ms)
+        return (*where, *came, *error, *self._tokens(), *figures, *times)
+
+    def account(self, db: Database) -> None:
+        row, last = self.conversation, self.usage[-1]
+        for entry in self.usage:
+            db.execute(USAGE, usage_values(row.api_key, row.external_id, self, entry))
+        for name, calls in self.tools:
+            db.execute(TOOL, (row.api_key, self.request_id, self.now, last.upstream, last.model, name, calls))
+
+    @property
+    def calls(self) -> int:
         return sum(entry.tool_count for entry in self.usage)
 
     def _tokens(self) -> tuple[int, ...]:
@@ -342,6 +340,21 @@ class CloseTurn(Struct, frozen=True, kw_only=True):
             for one in counted
         ]
         return tuple(sum(kind) for kind in zip(*kinds, strict=True))
+
+
+class WholeTurn(Struct, frozen=True):
+    """A turn that was over before its opening was written: the rows of both, as they are in the end."""
+
+    opening: OpenTurn
+    closing: CloseTurn
+
+    def apply(self, db: Database) -> None:
+        begun, ended = self.opening, self.closing
+        messages = begun.messages if ended.message is None else (*begun.messages, ended.message)
+        begun.insert(db, ended.end(), ended.status, ended.calls, messages)
+        if ended.sent is not None:
+            db.execute(SENT, (ended.sent.body, ended.sent.meta, begun.turn))
+        ended.account(db)
 
 
 class RecordUsage(Struct, frozen=True):

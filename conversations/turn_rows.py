@@ -1,0 +1,94 @@
+"""A turn in the store: opened before anything of it is shown, closed with what became of it."""
+
+import asyncio
+from functools import partial
+from typing import Any
+
+from conversations.records import Opening
+from conversations.state import Conversation
+from conversations.store import Store
+from conversations.store.writes import CloseTurn, WholeTurn
+from translation.errors import StoreUnavailable
+
+HOLD_SECONDS = 0.05
+
+
+class TurnRows:
+    """An opening is held for a moment, while the upstream is waited for: a turn that is over by then is written once.
+    Whatever must not be shown before it is stored waits for `opened`, which ends the holding.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._held: Opening | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._conversation: Conversation | None = None
+        self._opened: asyncio.Future[Any] | None = None
+
+    @property
+    def stored(self) -> bool:
+        opened = self._opened
+        return opened is not None and opened.done() and not opened.cancelled() and opened.exception() is None
+
+    def open(self, opening: Opening, conversation: Conversation, *, at_once: bool) -> None:
+        self.forget()
+        self._held, self._conversation, self._opened = opening, conversation, None
+        if at_once or opening.more:
+            self._write()
+        else:
+            self._timer = asyncio.get_running_loop().call_later(HOLD_SECONDS, self._write)
+
+    async def opened(self) -> None:
+        """Until the turn is in the store; raises why it is not."""
+        self._write()
+        if self._opened is not None:
+            await self._opened
+
+    async def close(self, row: CloseTurn) -> None:
+        held = self._release()
+        if held is None:
+            await self._store.write(row)
+            return
+        try:
+            await self._watched(self._store.write(WholeTurn(held.write, row)))
+        except StoreUnavailable:
+            self._held = held  # for another try
+            raise
+
+    async def close_opened(self, row: CloseTurn) -> None:
+        """The same for an answer, which is worth nothing without the turn that it belongs to."""
+        if self._held is None:
+            await self.opened()
+        await self.close(row)
+
+    def forget(self) -> None:
+        """What was to be opened is no longer so."""
+        self._release()
+
+    def _write(self) -> None:
+        held = self._release()
+        if held is None:
+            return
+        opened: asyncio.Future[Any] = self._store.write(held.write)
+        if held.more:
+            opened = asyncio.gather(opened, *map(self._store.write, held.more))
+        self._watched(opened)
+
+    def _release(self) -> Opening | None:
+        held, self._held = self._held, None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        return held
+
+    def _watched(self, opened: "asyncio.Future[Any]") -> "asyncio.Future[Any]":
+        assert self._conversation is not None
+        self._opened = opened
+        opened.add_done_callback(partial(_was_opened, self._conversation))
+        return opened
+
+
+def _was_opened(conversation: Conversation, opened: "asyncio.Future[Any]") -> None:
+    # Whoever waits for it hears of a failure; nobody may, if the upstream failed first.
+    if not opened.cancelled() and opened.exception() is None:
+        conversation.stored = True
