@@ -1,7 +1,6 @@
 """How hard to think: the client's `thinking` and `output_config.effort` as one level of the target's scale."""
 
-from fnmatch import fnmatchcase
-
+from translation.patterns import matches
 from translation.providers.profiles import Profile
 from translation.values import Note, Request
 
@@ -37,15 +36,14 @@ def wanted(request: Request) -> str:
 
 
 def scale(profile: Profile, model: str) -> tuple[str, ...]:
-    name = model.lower()
     for pattern, levels in profile.efforts:
-        if fnmatchcase(name, pattern):
+        if matches(model, (pattern,)):
             return levels
     return USUAL if is_reasoning(profile, model) else ()
 
 
 def is_reasoning(profile: Profile, model: str) -> bool:
-    return any(fnmatchcase(model.lower(), pattern) for pattern in profile.reasoning_models)
+    return matches(model, profile.reasoning_models)
 
 
 def nearest(wish: str, levels: tuple[str, ...]) -> str:

@@ -92,11 +92,16 @@ class Watch:
 
 def loops(request: Request, least: int) -> list[Loop]:
     """Every repetition from the `least`-th on, in order."""
-    asked: Counter[tuple[str, bytes]] = Counter()
-    for message in request.messages:
-        if message.role == "assistant":
-            asked.update([(block.name, block.input) for block in message.blocks if type(block) is ToolUse])
-    often = {call for call, count in asked.items() if count >= least}
+    asked = [
+        (block.name, block.input)
+        for message in request.messages
+        if message.role == "assistant"
+        for block in message.blocks
+        if type(block) is ToolUse
+    ]
+    if len(asked) < least:
+        return []
+    often = {call for call, count in Counter(asked).items() if count >= least}
     return [loop for loop in _counted(request.messages, often) if loop.count >= least] if often else []
 
 

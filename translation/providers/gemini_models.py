@@ -1,6 +1,7 @@
 """What Gemini's models can do, as data: a table of name patterns, the first match counts."""
 
 from fnmatch import fnmatchcase
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -38,6 +39,7 @@ MODELS: tuple[tuple[str, Abilities], ...] = (
 UNKNOWN = Abilities()
 
 
+@lru_cache(maxsize=1024)
 def abilities(model: str) -> Abilities:
     name = model.lower().rpartition("/")[2]
     return next((known for pattern, known in MODELS if fnmatchcase(name, pattern)), UNKNOWN)

@@ -4,7 +4,6 @@ What providers differ in is data in `profiles`. `messages` is last in the body a
 request is a byte prefix of the next one when the client only appended.
 """
 
-from fnmatch import fnmatchcase
 from hashlib import sha256
 from typing import Any
 
@@ -16,6 +15,7 @@ from translation.effort import effort, is_reasoning, scale, wanted
 from translation.errors import BridgeError
 from translation.fields import standard_only
 from translation.names import ToolNames
+from translation.patterns import matches
 from translation.providers.openai_chat_messages import History
 from translation.providers.openai_chat_search import told
 from translation.providers.openai_chat_stream import ChatDecoder
@@ -88,7 +88,7 @@ def _sampling(request: Request, target: Target, notes: list[Note]) -> Json:
     given = {"temperature": request.temperature, "top_p": request.top_p, "top_k": request.top_k}
     out = {name: value for name, value in given.items() if value is not None}
     refused: set[str] = set() if target.profile.top_k else {"top_k"}
-    if _matches(target.model, target.profile.fixed_sampling):
+    if matches(target.model, target.profile.fixed_sampling):
         refused |= {"temperature", "top_p"}
     for name in sorted(refused & out.keys()):
         notes.append(degraded("sampling", f"{target.model} takes no {name}"))
@@ -114,7 +114,7 @@ def _caller(request: Request, target: Target) -> Json:
 def _thinking(request: Request, target: Target, offered: Offer, notes: list[Note]) -> Json:
     wish = wanted(request)
     profile = target.profile
-    if "tools" in offered.parameters and _matches(target.model, profile.tools_without_reasoning):
+    if "tools" in offered.parameters and matches(target.model, profile.tools_without_reasoning):
         if wish != "none":
             notes.append(degraded("effort-limited", f"{target.model} takes tools without reasoning only, in this API"))
         return {"reasoning_effort": "none"}
@@ -197,10 +197,6 @@ def _remedied(body: Json, target: Target, notes: list[Note]) -> Json:
         else:
             out[renames.get(name, name)] = value
     return out
-
-
-def _matches(model: str, patterns: tuple[str, ...]) -> bool:
-    return any(fnmatchcase(model.lower(), pattern) for pattern in patterns)
 
 
 def _digest(text: str) -> str:
