@@ -47,8 +47,6 @@ class Prepared(Struct, frozen=True):
     restored: tuple[Note, ...]  # what was put into it from the store
     aimed: "Aimed"
     notes: tuple[Note, ...]
-    system_digest: bytes
-    tools_digest: bytes
     offered: Offered = NOTHING_OFFERED  # the tools that the bridge runs itself
     stored: Stored = NOTHING_STORED
     waiting: tuple[Ran, ...] = ()  # what the last answer left running: its results come first
@@ -122,8 +120,6 @@ async def prepare(
         restored,
         aimed,
         _fresh((*restored, *aimed.notes), conversation, hashes),
-        digest(received.raw_system) if received.raw_system else b"",
-        digest(received.raw_tools) if received.raw_tools else b"",
         offered,
         stored,
         waits,

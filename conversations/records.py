@@ -92,7 +92,7 @@ def opening(turn: Turn, last: Sent | None) -> Opening:
     received, sent, full = prepared.received, kept(ask.request, prepared.sent), storage == "full"
     rows, head = messages(prepared.conversation, received, prepared.chain, storage)
     change = delta(last, sent.body if full else b"")
-    contexts = ((prepared.system_digest, received.raw_system), (prepared.tools_digest, received.raw_tools))
+    contexts = [(digest(raw) if raw and full else b"", raw) for raw in (received.raw_system, received.raw_tools)]
     write = OpenTurn(
         conversation=prepared.conversation.row,
         created=not prepared.conversation.stored,
@@ -106,8 +106,8 @@ def opening(turn: Turn, last: Sent | None) -> Opening:
         headers=kept_headers(ask.headers) if storage != "minimal" else b"{}",
         stream=ask.request.stream,
         head_hash=head.chain_hash,
-        system_digest=prepared.system_digest if full else b"",
-        tools_digest=prepared.tools_digest if full else b"",
+        system_digest=contexts[0][0],
+        tools_digest=contexts[1][0],
         upstream=prepared.route.target.upstream,
         resolved_model=prepared.route.target.model[:200],
         notes=msgspec.json.encode(turn.notes),
@@ -118,7 +118,7 @@ def opening(turn: Turn, last: Sent | None) -> Opening:
         sent_meta=_meta(sent),
         sent_depth=change.depth,
         state_ms=turn.timings.state,
-        blobs=tuple((key, compress(raw)) for key, raw in contexts if key and full),
+        blobs=tuple((key, compress(raw)) for key, raw in contexts if key),
         messages=rows[:MESSAGES],
         answered=answered(ask.request),
         claims=turn.claims,

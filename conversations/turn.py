@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
@@ -137,11 +138,14 @@ class Turn:
         full = self.ask.key.storage == "full"
         last = await self.bridge.state.last_sent(self.conversation) if full else None
         self.timings.state = self.elapsed
-        opening = records.opening(self, last)
-        self.head, self.recorded = opening.head, records.kept(self.ask.request, self.prepared.sent)
-        self.depth = opening.depth
-        self._rows.open(opening, self.conversation, at_once=bool(self.claims))
+        self._rows.open(partial(self._opening, last), self.conversation, at_once=bool(self.claims))
         self.bridge.enter(self)
+
+    def _opening(self, last: Sent | None) -> records.Opening:
+        opening = records.opening(self, last)
+        self.head, self.depth = opening.head, opening.depth
+        self.recorded = records.kept(self.ask.request, self.prepared.sent)
+        return opening
 
     async def _durable(self) -> None:
         """Until the opening write is stored, whatever this process believed about the conversation."""
@@ -381,6 +385,7 @@ class Turn:
     def _message(self, finished: Finished) -> MessageRow | None:
         if self.ask.key.storage == "minimal":
             return None
+        self._rows.make()
         content = self.accumulator.content
         message = parse_answer(content)
         target = self.prepared.route.target

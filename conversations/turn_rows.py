@@ -1,6 +1,7 @@
 """A turn in the store: opened before anything of it is shown, closed with what became of it."""
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -14,12 +15,13 @@ HOLD_SECONDS = 0.05
 
 
 class TurnRows:
-    """An opening is held for a moment, while the upstream is waited for: a turn that is over by then is written once.
-    Whatever must not be shown before it is stored waits for `opened`, which ends the holding.
+    """The opening is made once the upstream's request is on its way, and held for a moment: a turn that is over by then
+    is written once. Whatever must not be shown before it is stored waits for `opened`, which ends the holding.
     """
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._build: Callable[[], Opening] | None = None
         self._held: Opening | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._conversation: Conversation | None = None
@@ -30,13 +32,22 @@ class TurnRows:
         opened = self._opened
         return opened is not None and opened.done() and not opened.cancelled() and opened.exception() is None
 
-    def open(self, opening: Opening, conversation: Conversation, *, at_once: bool) -> None:
+    def open(self, build: Callable[[], Opening], conversation: Conversation, *, at_once: bool) -> None:
         self.forget()
-        self._held, self._conversation, self._opened = opening, conversation, None
-        if at_once or opening.more:
+        self._build, self._conversation, self._opened = build, conversation, None
+        if at_once:
             self._write()
         else:
-            self._timer = asyncio.get_running_loop().call_later(HOLD_SECONDS, self._write)
+            loop = asyncio.get_running_loop()
+            loop.call_soon(self.make)
+            self._timer = loop.call_later(HOLD_SECONDS, self._write)
+
+    def make(self) -> None:
+        """Make what is to be stored, if it has not been made."""
+        if self._build is not None:
+            self._held, self._build = self._build(), None
+            if self._held.more:
+                self._write()
 
     async def opened(self) -> None:
         """Until the turn is in the store; raises why it is not."""
@@ -57,12 +68,14 @@ class TurnRows:
 
     async def close_opened(self, row: CloseTurn) -> None:
         """The same for an answer, which is worth nothing without the turn that it belongs to."""
+        self.make()
         if self._held is None:
             await self.opened()
         await self.close(row)
 
     def forget(self) -> None:
         """What was to be opened is no longer so."""
+        self._build = None
         self._release()
 
     def _write(self) -> None:
@@ -75,6 +88,7 @@ class TurnRows:
         self._watched(opened)
 
     def _release(self) -> Opening | None:
+        self.make()
         held, self._held = self._held, None
         if self._timer is not None:
             self._timer.cancel()
