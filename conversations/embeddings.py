@@ -12,7 +12,7 @@ from conversations.limits import Admission
 from conversations.redaction import scrub
 from conversations.routing import Route
 from conversations.store.reads import KeyRow
-from conversations.store.writes import RecordUsage, UsageRow
+from conversations.store.usage import RecordUsage, UsageRow
 from conversations.upstream import Answer, Upstream, key_refused
 from translation.adapter import UpstreamRequest
 from translation.errors import BridgeError, InvalidRequest, UpstreamFault

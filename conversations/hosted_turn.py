@@ -19,7 +19,8 @@ from conversations.attempt import Attempt
 from conversations.hosted.values import Hosted, Outcome
 from conversations.preparing import continued
 from conversations.store.hosted import ExecutionRow, FinishExecution, SaveRound, StartExecutions, packed
-from conversations.store.writes import LinkRow, MessageRow
+from conversations.store.links import LinkRow
+from conversations.store.writes import MessageRow
 from conversations.turn import Turn
 from translation import adapters
 from translation.adapter import UpstreamRequest, Writer

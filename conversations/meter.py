@@ -7,7 +7,8 @@ from conversations.figures import Figures, Histogram, Series, flat
 from conversations.limits import Limits
 from conversations.state import State
 from conversations.store import Store
-from conversations.store.writes import CloseTurn, UsageRow
+from conversations.store.usage import UsageRow
+from conversations.store.writes import CloseTurn
 from translation.errors import BridgeError, UnknownToolResult
 from translation.values import Note
 

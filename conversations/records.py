@@ -20,17 +20,10 @@ from conversations.callers import secret_of
 from conversations.redaction import without_tokens
 from conversations.state import Conversation, Sent
 from conversations.store.database import timestamp
+from conversations.store.links import LinkRow
 from conversations.store.reads import SENT_CHAIN, Node
-from conversations.store.writes import (
-    Answered,
-    CloseTurn,
-    LinkRow,
-    MessageRow,
-    OpenTurn,
-    SaveMessages,
-    SentRow,
-    UsageRow,
-)
+from conversations.store.usage import UsageRow
+from conversations.store.writes import Answered, CloseTurn, MessageRow, OpenTurn, SaveMessages, SentRow
 from translation.adapter import UpstreamRequest
 from translation.client.stored import dump_blocks
 from translation.errors import BridgeError

@@ -19,16 +19,10 @@ from conversations.errand import Errand
 from conversations.limits import Admission
 from conversations.records import Timings
 from conversations.state import Conversation, Sent
+from conversations.store.links import LinkRow, SaveLinks
 from conversations.store.reads import KeyRow, Node
-from conversations.store.writes import (
-    ClaimRow,
-    CloseTurn,
-    LinkRow,
-    MessageRow,
-    SaveLinks,
-    StaleConversation,
-    UsageRow,
-)
+from conversations.store.usage import UsageRow
+from conversations.store.writes import ClaimRow, CloseTurn, MessageRow, StaleConversation
 from conversations.turn_rows import TurnRows
 from translation.accumulator import Accumulator
 from translation.adapter import UpstreamRequest, Writer

@@ -3,7 +3,8 @@
 from msgspec import Struct
 
 from conversations.store.database import Database
-from translation.errors import ConversationEnded, OwnFault
+from conversations.store.usage import UsageRow, account
+from translation.errors import OwnFault
 
 CONVERSATION = """
 INSERT INTO conversations_conversation (id, api_key_id, external_id, recognised, session_id, agent_id, parent_agent_id,
@@ -50,29 +51,10 @@ ON CONFLICT (api_key_id, kind, token) DO UPDATE SET turn = excluded.turn, conver
 ANSWERED = """
 UPDATE conversations_toolmapping SET status = %s, is_error = %s, result_size = %s, answered_at = %s, answered_turn = %s
 WHERE conversation_id = %s AND tool_use_id = %s AND status IN ('pending', 'streaming', 'repaired')"""
-LINK = """
-INSERT INTO conversations_toolmapping (conversation_id, api_key_id, turn_id, tool_use_id, tool_name, upstream, model,
-  upstream_name, upstream_call_id, ordinal, arguments, state, status, is_error, result_size, created_at)
-SELECT %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, FALSE, 0, NOW()
-WHERE EXISTS (SELECT 1 FROM conversations_conversation WHERE id = %s AND ended_at IS NULL)
-ON CONFLICT (conversation_id, tool_use_id) DO UPDATE SET arguments = excluded.arguments, state = excluded.state,
-  status = excluded.status"""
-LINK_DONE = """
-UPDATE conversations_toolmapping SET arguments = %s, state = %s, status = %s WHERE conversation_id = %s AND tool_use_id = %s"""
 SENT = """
 UPDATE conversations_turn SET sent_parent = NULL, sent_prefix = 0, sent_depth = 0, sent_tail = %s, sent_meta = %s WHERE id = %s"""
 TOUCH = """
 UPDATE conversations_conversation SET last_activity = NOW(), tool_count = tool_count + %s, last_status = %s WHERE id = %s"""
-USAGE = """
-INSERT INTO conversations_usageentry (api_key_id, conversation_id, request_id, attempt, created_at, requested_model, upstream,
-  model, returned_model, status, input_tokens, output_tokens, cache_read, cache_write, thinking_tokens, estimated, cost_micros,
-  tool_count, duration_ms, first_token_ms)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"""
-
-
-TOOL = """
-INSERT INTO conversations_toolentry (api_key_id, request_id, created_at, upstream, model, tool_name, calls)
-VALUES (%s, %s, %s, %s, %s, %s, %s)"""
 
 
 class StaleConversation(OwnFault):
@@ -210,57 +192,6 @@ def message_values(row: ConversationRow, turn: int, message: MessageRow) -> tupl
     return (row.id, row.api_key, *node, turn, *answer)
 
 
-class LinkRow(Struct, frozen=True):
-    tool_use_id: str
-    name: str
-    upstream_name: str
-    upstream_id: str
-    ordinal: int
-    arguments: bytes = b""
-    state: bytes = b""
-    status: str = "streaming"
-    fresh: bool = True  # not stored yet
-
-
-class SaveLinks(Struct, frozen=True):
-    """The tool calls that one upstream read brought or completed."""
-
-    conversation: ConversationRow
-    turn: int
-    upstream: str
-    model: str
-    links: tuple[LinkRow, ...]
-
-    def apply(self, db: Database) -> None:
-        row, ended = self.conversation, ConversationEnded("the conversation was ended while this turn ran")
-        for link in self.links:
-            if link.fresh:
-                owner = (row.id, row.api_key, self.turn, link.tool_use_id, link.name, self.upstream, self.model)
-                call = (link.upstream_name, link.upstream_id, link.ordinal, link.arguments, link.state, link.status)
-                db.expect(LINK, (*owner, *call, row.id), ended)
-            else:
-                done = (link.arguments, link.state, link.status)
-                db.expect(LINK_DONE, (*done, row.id, link.tool_use_id), ended)
-
-
-class UsageRow(Struct, frozen=True, kw_only=True):
-    attempt: int
-    upstream: str
-    model: str
-    returned_model: str = ""
-    status: str
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read: int = 0
-    cache_write: int = 0
-    thinking_tokens: int = 0
-    estimated: bool = False
-    cost_micros: int = 0
-    tool_count: int = 0
-    duration_ms: float = 0
-    first_token_ms: float = 0
-
-
 class SentRow(Struct, frozen=True):
     """A request as sent, kept whole."""
 
@@ -322,11 +253,8 @@ class CloseTurn(Struct, frozen=True, kw_only=True):
         return (*where, *came, *error, *self._tokens(), *figures, *times)
 
     def account(self, db: Database) -> None:
-        row, last = self.conversation, self.usage[-1]
-        for entry in self.usage:
-            db.execute(USAGE, usage_values(row.api_key, row.external_id, self, entry))
-        for name, calls in self.tools:
-            db.execute(TOOL, (row.api_key, self.request_id, self.now, last.upstream, last.model, name, calls))
+        row = self.conversation
+        account(db, row.api_key, row.external_id, self, self.usage, self.tools)
 
     @property
     def calls(self) -> int:
@@ -355,27 +283,6 @@ class WholeTurn(Struct, frozen=True):
         if ended.sent is not None:
             db.execute(SENT, (ended.sent.body, ended.sent.meta, begun.turn))
         ended.account(db)
-
-
-class RecordUsage(Struct, frozen=True):
-    """What was used without a conversation."""
-
-    api_key: int
-    request_id: str
-    now: str
-    requested_model: str
-    usage: tuple[UsageRow, ...]
-
-    def apply(self, db: Database) -> None:
-        for entry in self.usage:
-            db.execute(USAGE, usage_values(self.api_key, "", self, entry))
-
-
-def usage_values(api_key: int, conversation: str, told: CloseTurn | RecordUsage, entry: UsageRow) -> tuple[object, ...]:
-    who = (api_key, conversation, told.request_id, entry.attempt, told.now, told.requested_model)
-    what = (entry.upstream, entry.model, entry.returned_model, entry.status, entry.input_tokens, entry.output_tokens)
-    more = (entry.cache_read, entry.cache_write, entry.thinking_tokens, entry.estimated, entry.cost_micros)
-    return (*who, *what, *more, entry.tool_count, entry.duration_ms, entry.first_token_ms)
 
 
 class Heartbeat(Struct, frozen=True):

@@ -5,7 +5,9 @@ from typing import Any
 
 import msgspec
 
-from conversations.store.writes import CloseTurn, ConversationRow, LinkRow, MessageRow, OpenTurn, SaveLinks, UsageRow
+from conversations.store.links import LinkRow, SaveLinks
+from conversations.store.usage import UsageRow
+from conversations.store.writes import CloseTurn, ConversationRow, MessageRow, OpenTurn
 
 _ids = count(1_000)
 NOW = "2026-11-16 12:00:00.000000"

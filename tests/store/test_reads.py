@@ -12,7 +12,7 @@ from conversations.models import ApiKey
 from conversations.state import Sent
 from conversations.store import Store, reads
 from conversations.store.database import Database
-from conversations.store.writes import UsageRow
+from conversations.store.usage import UsageRow
 from tests.store.rows import closing, conversation, links, message, opening
 from translation.errors import StoreUnavailable
 

@@ -1,0 +1,51 @@
+"""Tool calls on their way to the client, each a row before it is shown."""
+
+from msgspec import Struct
+
+from conversations.store.database import Database
+from conversations.store.writes import ConversationRow
+from translation.errors import ConversationEnded
+
+LINK = """
+INSERT INTO conversations_toolmapping (conversation_id, api_key_id, turn_id, tool_use_id, tool_name, upstream, model,
+  upstream_name, upstream_call_id, ordinal, arguments, state, status, is_error, result_size, created_at)
+SELECT %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, FALSE, 0, NOW()
+WHERE EXISTS (SELECT 1 FROM conversations_conversation WHERE id = %s AND ended_at IS NULL)
+ON CONFLICT (conversation_id, tool_use_id) DO UPDATE SET arguments = excluded.arguments, state = excluded.state,
+  status = excluded.status"""
+LINK_DONE = """
+UPDATE conversations_toolmapping SET arguments = %s, state = %s, status = %s
+WHERE conversation_id = %s AND tool_use_id = %s"""
+
+
+class LinkRow(Struct, frozen=True):
+    tool_use_id: str
+    name: str
+    upstream_name: str
+    upstream_id: str
+    ordinal: int
+    arguments: bytes = b""
+    state: bytes = b""
+    status: str = "streaming"
+    fresh: bool = True  # not stored yet
+
+
+class SaveLinks(Struct, frozen=True):
+    """The tool calls that one upstream read brought or completed."""
+
+    conversation: ConversationRow
+    turn: int
+    upstream: str
+    model: str
+    links: tuple[LinkRow, ...]
+
+    def apply(self, db: Database) -> None:
+        row, ended = self.conversation, ConversationEnded("the conversation was ended while this turn ran")
+        for link in self.links:
+            if link.fresh:
+                owner = (row.id, row.api_key, self.turn, link.tool_use_id, link.name, self.upstream, self.model)
+                call = (link.upstream_name, link.upstream_id, link.ordinal, link.arguments, link.state, link.status)
+                db.expect(LINK, (*owner, *call, row.id), ended)
+            else:
+                done = (link.arguments, link.state, link.status)
+                db.expect(LINK_DONE, (*done, row.id, link.tool_use_id), ended)
