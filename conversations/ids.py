@@ -108,4 +108,4 @@ def request_id() -> str:
 
 
 def conversation_id() -> str:
-    return "conv_" + ordered()
+    return f"conv_{int(time.time() * 1000):012x}{_entropy.take(10).hex()}"
