@@ -174,8 +174,8 @@ def _stored(number: int) -> dict[str, int]:
         ("openai/parallel_interleaved", 350),
         ("openai-responses/text", 225),
         ("gemini/text", 170),
-        ("anthropic/text", 190),
-        ("minimax/text", 400),
+        ("anthropic/text", 200),
+        ("minimax/text", 415),
     ],
 )
 def test_translating_a_capture_calls_so_many_functions(capture: str, limit: int) -> None:

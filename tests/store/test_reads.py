@@ -5,7 +5,6 @@ from hashlib import blake2b
 from typing import Any
 
 import pytest
-from django.db import connection
 
 from conversations import records
 from conversations.models import ApiKey
@@ -129,9 +128,8 @@ class Migration:
         db.execute(self._sql)
 
 
+@pytest.mark.parametrize("migrated", ["postgres"], indirect=True)  # SQLite's driver looks after that
 async def test_what_was_prepared_survives_a_migration_of_its_columns(store: Store, key: ApiKey) -> None:
-    if connection.vendor != "postgresql":
-        pytest.skip("SQLite's driver looks after that")
     row = conversation(key.pk)
     await store.write(opening(row))
 
