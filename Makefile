@@ -6,13 +6,14 @@ PYTHON ?= python3
 sum = $(shell cksum < $(1) | cut -d' ' -f1)
 RUN_STAMP := .venv/.installed-$(call sum,requirements.txt)
 DEV_STAMP := .venv-dev/.installed-$(call sum,requirements-dev.txt)
+AUDIT_STAMP := .venv-audit/.installed-$(call sum,requirements-audit.txt)
 UV_STAMP := .uv/.tried-$(call sum,requirements-uv.txt)
 CLAUDE_CODE := @anthropic-ai/claude-code@2.1.325 @anthropic-ai/sdk@1.8.0
 
 # Byte code on disk is half of a warm start's speed.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run dev demo test test-translation torture upstreams bench bench-peers profile lint format types layers venv venv-dev lock browser claude servers clean
+.PHONY: run dev demo test test-translation torture audit licences upstreams bench bench-peers profile lint format types layers venv venv-dev lock browser claude servers clean
 
 run: $(RUN_STAMP)
 	@exec .venv/bin/python manage.py up
@@ -43,6 +44,14 @@ bench-peers: servers
 # Where the time of a request goes.
 profile: $(DEV_STAMP)
 	.venv-dev/bin/python -m bench.profile $(BENCH_ARGS)
+
+# What the vulnerability databases know about what is pinned (asks the network).
+audit: $(AUDIT_STAMP)
+	.venv-audit/bin/pip-audit --strict --disable-pip --require-hashes -r requirements.txt -r requirements-dev.txt
+
+# What each runtime dependency is licensed under; one that nobody has looked at is a failure.
+licences: $(RUN_STAMP)
+	.venv/bin/python -m scripts.licences
 
 # The README's table of upstreams, from their profiles.
 upstreams: $(DEV_STAMP)
@@ -88,6 +97,9 @@ $(RUN_STAMP): | $(UV_STAMP)
 $(DEV_STAMP): | $(UV_STAMP)
 	$(call install,.venv-dev,requirements-dev.txt)
 
+$(AUDIT_STAMP): | $(UV_STAMP)
+	$(call install,.venv-audit,requirements-audit.txt)
+
 $(UV_STAMP):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Toolbridge needs Python 3.11 or newer")'
 	@$(PYTHON) -m venv .uv
@@ -95,7 +107,7 @@ $(UV_STAMP):
 	@touch $@
 
 lock: $(UV_STAMP)
-	for name in requirements requirements-dev requirements-uv; do \
+	for name in requirements requirements-dev requirements-audit requirements-uv; do \
 		.uv/bin/uv pip compile --quiet --system-certs --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate \
 			--no-header --python-version 3.11 $(LOCK_ARGS) $$name.in -o $$name.txt || exit 1; \
 	done
@@ -123,4 +135,4 @@ servers:
 		echo "no nginx or PgBouncer: their tests will be skipped"
 
 clean:
-	rm -rf .venv .venv-dev .uv .claude-code .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
+	rm -rf .venv .venv-dev .venv-audit .uv .claude-code .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage

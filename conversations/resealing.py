@@ -1,4 +1,7 @@
-"""Everything that is encrypted at rest, encrypted anew: after that, older keys may be forgotten."""
+"""Everything that is encrypted at rest, encrypted anew: after that, older keys may be forgotten.
+
+Row by row, each readable before and after: what was interrupted is simply done again.
+"""
 
 from django.db import models
 
@@ -30,8 +33,9 @@ def _reseal(model: type[models.Model], name: str, mark: bytes) -> tuple[int, int
             if not value or not value.startswith(mark):
                 continue
             try:
-                model._default_manager.filter(pk=row.pk).update(**{name: secrets.rotated(value)})
-                done += 1
+                # Only if it is still what was read: an operator may just have set another.
+                unchanged = model._default_manager.filter(pk=row.pk, **{name: value})
+                done += unchanged.update(**{name: secrets.rotated(value)})
             except secrets.Unreadable:
                 failed += 1
     return done, failed

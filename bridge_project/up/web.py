@@ -6,6 +6,7 @@
 import argparse
 import asyncio
 import os
+import resource
 import socket
 import sys
 from collections.abc import Sequence
@@ -36,6 +37,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def serve(listener: int | None, lifeline: int | None, announce: int | None) -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "bridge_project.settings")
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # what is in memory must not lie in a file after a crash
     django.setup()
     first_run = _prepare() if announce is not None else announcement.FirstRun()
     web = Web(lifeline, announce, announcement.encode(first_run))

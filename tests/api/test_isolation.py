@@ -14,9 +14,8 @@ import pytest
 from tests.api.conftest import CHAT, Connect, Serve, Served
 from tests.servers import chat
 from tests.servers.client import TOOL, Client, result
-from tests.torture.ledger import Proof, Trials
+from tests.torture.ledger import SCALE, Proof, Trials
 
-WORKERS = 8
 NAMES = ["shared", "conv_" + "0" * 32, "a/b", "x"]  # both tenants use them
 
 
@@ -43,8 +42,10 @@ def test_no_canary_ever_crosses(serve: Serve, connect: Connect, proof: Proof, tr
         _live(served, tenant)
     served.upstream.reset()
     served.upstream.always(CHAT, chat.text("nothing"))
-    with ThreadPoolExecutor(WORKERS) as pool:
-        for outcome in pool.map(lambda seed: _probe(seed, *tenants), range(trials(100_000, 5000))):
+    # Some get an error, which tells what it is about.
+    served.upstream.queue(CHAT, *[chat.error(400, "refused", param="messages")] * 200)
+    with ThreadPoolExecutor(200 if SCALE else 24) as pool:
+        for outcome in pool.map(lambda seed: _probe(seed, *tenants), range(trials(100_000, 2500))):
             if outcome is None:
                 proof.passed()
             else:
@@ -152,4 +153,39 @@ def _end(chosen: random.Random, http: httpx.Client, victim: Tenant) -> httpx.Res
     return http.post(f"/v1/conversations/{chosen.choice(victim.unique)}/terminate")
 
 
-ATTACKS = [_ask, _ask, _ask, _look, _list, _end]
+def _count(chosen: random.Random, http: httpx.Client, victim: Tenant) -> httpx.Response:
+    id_ = _tool_id(chosen, victim)
+    asked = {"model": "claude-sonnet-4-5", "messages": [result(id_, "mine")], "system": "Same system", "tools": [TOOL]}
+    return http.post("/v1/messages/count_tokens", json=asked, headers=_headers(chosen, victim))
+
+
+def _chat(chosen: random.Random, http: httpx.Client, victim: Tenant) -> httpx.Response:
+    """OpenAI's dialect shares conversations and tool calls with the other."""
+    id_ = _tool_id(chosen, victim)
+    messages = [{"role": "user", "content": "Same question"}, {"role": "tool", "tool_call_id": id_, "content": "mine"}]
+    asked = {"model": "claude-sonnet-4-5", "messages": messages[chosen.randrange(2) :], "stream": chosen.random() < 0.5}
+    return http.post("/v1/chat/completions", json=asked, headers=_headers(chosen, victim))
+
+
+def _operate(chosen: random.Random, http: httpx.Client, victim: Tenant) -> httpx.Response:
+    """Search, exports and everything else of the operators', with a client's key."""
+    number = chosen.randrange(1, 20)
+    page = chosen.choice(
+        [
+            f"conversation/?q={chosen.choice(victim.tool_use_ids)}",
+            f"conversation/{number}/export/?form={chosen.choice(['jsonl', 'csv'])}",
+            f"conversation/{number}/toolchain/",
+            f"turn/{number}/hops/",
+            "toolmapping/?q=get_weather",
+        ]
+    )
+    bearer = {"authorization": f"Bearer {http.headers['x-api-key']}"} if chosen.random() < 0.5 else {}
+    return http.get(f"/admin/conversations/{page}", headers=bearer)
+
+
+def _forget(chosen: random.Random, http: httpx.Client, victim: Tenant) -> httpx.Response:
+    name = chosen.choice(victim.unique)
+    return http.delete(f"/v1/conversations/{name}/tool-mappings/{_tool_id(chosen, victim)}")
+
+
+ATTACKS = [_ask, _ask, _ask, _ask, _look, _list, _end, _count, _chat, _operate, _forget]

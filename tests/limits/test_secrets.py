@@ -1,10 +1,13 @@
 """Fourteen canaries, wherever a secret can appear, at DEBUG: in no log, no row, no metric, no page."""
 
 import http.cookiejar
+import io
 import re
 import urllib.parse
 import urllib.request
+import zipfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import zstandard
@@ -12,6 +15,7 @@ import zstandard
 from tests.limits.cluster import CHAT, QUESTION, Cluster, chat_answer
 from tests.servers.script import json_answer, sse_answer
 from tests.servers.upstream import ScriptedUpstream
+from tests.torture.ledger import Proof
 
 NAMES = (
     "CLIENT", "BEARER", "OPENAI1", "OPENAI2", "ANTHROPIC", "MCP", "COOKIE", "HEADER", "QUERY", "METRICS", "PASSWORD",
@@ -79,7 +83,8 @@ def traffic(cluster: Cluster, spied: ScriptedUpstream) -> None:
     assert CANARY["MCP"].encode() in spied.requests[-1].body, "the upstream needs it"
 
 
-def test_no_secret_is_to_be_found_anywhere(watched: Cluster, spied: ScriptedUpstream) -> None:
+@pytest.mark.proves("secrets")
+def test_no_secret_is_to_be_found_anywhere(watched: Cluster, spied: ScriptedUpstream, proof: Proof) -> None:
     traffic(watched, spied)
     bearer = {"Authorization": f"Bearer {CANARY['METRICS']}", "X-Forwarded-For": "203.0.113.9"}
     status, metrics = watched.get("/metrics", **bearer)
@@ -90,11 +95,18 @@ def test_no_secret_is_to_be_found_anywhere(watched: Cluster, spied: ScriptedUpst
         "rows": "\n".join(everything_stored(watched)),
         "pages": "\n".join(pages(watched)),
         "conversations": watched.get("/v1/conversations", Authorization=f"Bearer {CANARY['BEARER']}")[1],
+        "process list": "\n".join(" ".join(process.cmdline()) for process in watched.tree.processes()),
     }
     assert "anthropic.raw" in places["log"], "the log is at DEBUG"
     assert "Incorrect API key" in places["rows"], "the upstream's words are kept"
-    found = [(place, name) for place, text in places.items() for name, canary in CANARY.items() if canary in text]
-    assert found == []
+    for place, text in places.items():
+        for name, canary in CANARY.items():
+            with proof.trial(f"{name} in the {place}"):
+                assert canary not in text
+    for process in watched.tree.processes()[1:]:
+        limits = Path(f"/proc/{process.pid}/limits").read_text(encoding="utf-8")
+        if "bridge_project.up.web" in " ".join(process.cmdline()):
+            assert re.search(r"Max core file size +0 +0", limits), "a crash leaves no memory on the disk"
 
 
 def test_every_tag_of_the_log_is_there(watched: Cluster, spied: ScriptedUpstream) -> None:
@@ -171,7 +183,7 @@ def pages(cluster: Cluster) -> Iterator[str]:
     def get(path: str, form: dict[str, str] | None = None) -> str:
         data = urllib.parse.urlencode(form).encode() if form else None
         with opener.open(base + path, data, timeout=60) as response:
-            return str(response.read().decode())
+            return unpacked(response.read())
 
     token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', get("/admin/login/"))
     assert token is not None
@@ -184,3 +196,17 @@ def pages(cluster: Cluster) -> Iterator[str]:
             yield get(link)
     for (pk,) in cluster.rows("SELECT id FROM conversations_turn"):
         yield get(f"/admin/conversations/turn/{pk}/hops/")
+        for form in ("bundle", "curl-received", "curl-sent"):
+            yield get(f"/admin/conversations/turn/{pk}/hops/?as={form}")
+    for (pk,) in cluster.rows("SELECT id FROM conversations_conversation"):
+        for form in ("jsonl", "csv"):
+            yield get(f"/admin/conversations/conversation/{pk}/export/?form={form}")
+    yield get(f"/admin/conversations/conversation/?q={CANARY['OPENAI1'][:9]}")
+
+
+def unpacked(body: bytes) -> str:
+    """A page, or every file of a bug report."""
+    if not body.startswith(b"PK"):
+        return body.decode()
+    with zipfile.ZipFile(io.BytesIO(body)) as files:
+        return "\n".join(files.read(name).decode("utf-8", "replace") for name in files.namelist())

@@ -23,6 +23,7 @@ class Postgres:
     def __init__(self, command: Sequence[str], directory: Path, port: int) -> None:
         self._command = [*command, "-h", "127.0.0.1", "-p", str(port), "-k", ""]
         self._directory = directory
+        self.binaries = Path(command[0]).parent
         self._server = f"postgres://postgres@127.0.0.1:{port}"
         self._databases = 0
 
