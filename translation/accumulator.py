@@ -32,6 +32,9 @@ STREAMED = {
 }
 
 
+HOSTED = b'"mcp_tool_use"'  # has its input from the start, unless Anthropic streams it
+
+
 class Accumulator:
     """`feed` as the stream goes; `content` is the message's blocks so far, as JSON."""
 
@@ -71,12 +74,13 @@ class Accumulator:
 
 
 def unfolded(content: bytes) -> list[WireEvent]:
-    """The inverse: the blocks of a stored message as they are streamed."""
+    """The inverse: the blocks of a stored message as they are streamed. A call that the bridge ran is whole."""
     events: list[WireEvent] = []
     for index, block in enumerate(msgspec.json.decode(content, type=list[dict[str, msgspec.Raw]])):
         deltas: list[WireEvent] = []
         for kind, field in DELTA_FIELDS.items():
-            if (raw := block.get(field)) is None or field not in STREAMED.get(bytes(block["type"]), ()):
+            kind_of = bytes(block["type"])
+            if (raw := block.get(field)) is None or field not in STREAMED.get(kind_of, ()) or kind_of == HOSTED:
                 continue
             text = bytes(raw).decode() if field == "input" else msgspec.json.decode(raw, type=str)
             block[field] = msgspec.Raw(b"{}" if field == "input" else b'""')

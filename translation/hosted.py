@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from translation.arguments import is_object
 from translation.names import ToolNames
 from translation.unicode import json_string, well_formed
 from translation.values import (
@@ -90,9 +91,11 @@ def relaxed(request: Request) -> Request:
 # ---------------------------------------------------------------- the client's blocks
 
 
-def call_block(id_: str, one: Offer) -> bytes:
+def call_block(id_: str, one: Offer, arguments: str = "") -> bytes:
+    """With its whole input, and so without deltas: Claude Code gives a stream up that has them for this block."""
+    given = arguments.encode() if is_object(arguments.strip()) else b"{}"
     names = (json_string(id_), json_string(one.tool), json_string(one.server))
-    return b'{"type":"mcp_tool_use","id":%b,"name":%b,"server_name":%b,"input":{}}' % names
+    return b'{"type":"mcp_tool_use","id":%b,"name":%b,"server_name":%b,"input":%b}' % (*names, given)
 
 
 def result_block(tool_use_id: str, text: str, *, is_error: bool) -> bytes:

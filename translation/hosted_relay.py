@@ -48,6 +48,8 @@ class HostedRelay:
     def __init__(self, hosted: Mapping[str, Offer]) -> None:
         self._hosted = hosted
         self._blocks = 0
+        self._call: tuple[str, Offer] | None = None  # one of ours, which is shown when it is complete
+        self._arguments: list[str] = []
 
     def start(self, message_id: str, model: str, usage: Usage) -> MessageStart:
         return MessageStart(message_id, model, usage)
@@ -57,8 +59,13 @@ class HostedRelay:
         for event in events:
             said = event.event if isinstance(event, Frame) else None
             if isinstance(said, BlockStart):
-                out.append(BlockStart(self._blocks, self._shown(said.block)))
-                self._blocks += 1
+                self._start(said.block, out)
+            elif self._call is not None and isinstance(said, BlockDelta):
+                self._arguments.append(said.text)
+            elif self._call is not None and isinstance(said, BlockStop):
+                id_, offer = self._call
+                out += self.add(call_block(id_, offer, "".join(self._arguments)))
+                self._call = None
             elif isinstance(said, BlockDelta | BlockStop):
                 out.append(replace(said, index=self._blocks - 1))
         return out
@@ -68,14 +75,19 @@ class HostedRelay:
         return [BlockStart(self._blocks - 1, block), BlockStop(self._blocks - 1)]
 
     def next_round(self) -> list[WireEvent]:
-        """Every block of a finished answer is closed."""
+        """Every block of a finished answer is closed; a call that was cut off has not been shown."""
+        self._call = None
         return []
 
     def finish(self, finished: Finished, usage: Usage) -> list[WireEvent]:
         delta = MessageDelta(STOP_REASONS[finished.reason], usage, finished.sequence, finished.explanation)
         return [delta, MessageStop()]
 
-    def _shown(self, block: bytes) -> bytes:
+    def _start(self, block: bytes, out: list[WireEvent]) -> None:
         call = msgspec.json.decode(block, type=_Block)
         offer = self._hosted.get(call.name) if call.type == "tool_use" else None
-        return block if offer is None else call_block(call.id, offer)
+        if offer is not None:
+            self._call, self._arguments = (call.id, offer), []
+            return
+        out.append(BlockStart(self._blocks, block))
+        self._blocks += 1

@@ -220,20 +220,24 @@ class BlockWriter:
         if not is_name(started.name):
             raise UpstreamProtocolError(f"the upstream called a tool by a name that is none: {started.name!r}")
         self._calls[started.call] = call = _Call(started)
-        if self._blocked() or not self._starts_early:
+        if self._blocked() or self._held(call):
             self._waiting.append(call)
         else:
             self._open_call(call, out)
 
+    def _held(self, call: _Call) -> bool:
+        """Nobody has to see it before it is complete, or nobody may."""
+        return not call.ended and (not self._starts_early or call.started.name in self._hosted)
+
     def _open_call(self, call: _Call, out: list[WireEvent]) -> None:
         self._close(out)
         started = call.started
-        offer = self._hosted.get(started.name)
-        block = b'{"type":"tool_use","id":%b,"name":%b,"input":{}}' % (
-            json_string(started.id),
-            json_string(started.name),
-        )
-        self._begin(block if offer is None else call_block(started.id, offer), out)
+        if (offer := self._hosted.get(started.name)) is not None:
+            self._begin(call_block(started.id, offer, call.arguments), out)
+            call.sent, call.pending = call.arguments, []
+        else:
+            names = (json_string(started.id), json_string(started.name))
+            self._begin(b'{"type":"tool_use","id":%b,"name":%b,"input":{}}' % names, out)
         self._open = call
         for fragment in call.pending:
             self._live(call, fragment, out)
@@ -280,7 +284,7 @@ class BlockWriter:
                 self._waiting.popleft()
                 self._write(item, out)
                 continue
-            if not item.ended and not self._starts_early:
+            if self._held(item):
                 return
             self._waiting.popleft()
             self._open_call(item, out)

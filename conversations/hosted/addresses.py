@@ -77,6 +77,8 @@ class Allowed:
             raise ToolFailed("refused", f"the scheme {parsed.scheme[:20]!r} is not http or https")
         if not parsed.host:
             raise ToolFailed("refused", "the tool's address names no host")
+        if "%" in parsed.host:  # may not resolve now and may later: only link-local addresses have zones
+            raise ToolFailed("refused", "the tool's address names a network interface")
         if parsed.userinfo:
             raise ToolFailed("refused", "the tool's address holds a user name or password")
         return parsed

@@ -9,6 +9,7 @@ from django.utils import timezone
 from conversations import secrets
 from conversations.models import Change, Conversation, HostedTool, ToolExecution, ToolSecret
 from tests.admin import rows
+from tests.hosted.test_addresses import VECTORS, listening
 
 pytestmark = pytest.mark.django_db
 
@@ -53,6 +54,14 @@ def test_tool_is_stored_with_its_keys_and_everybody_hears_of_it(browser: Client)
 )
 def test_wrong_tool_is_refused(browser: Client, wrong: dict[str, object], words: str) -> None:
     assert words in add(browser, "hostedtool", form(**wrong))
+    assert not HostedTool.objects.exists()
+
+
+def test_no_disguise_of_an_address_passes_the_form(browser: Client) -> None:
+    with listening() as (port, came):
+        for vector in VECTORS:
+            assert "errorlist" in add(browser, "hostedtool", form(url=vector.format(port=port))), vector
+        assert came == []
     assert not HostedTool.objects.exists()
 
 

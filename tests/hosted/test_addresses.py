@@ -4,15 +4,17 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from conversations.hosted.addresses import Allowed
-from conversations.hosted.values import ToolFailed
+from conversations.hosted.runner import Limits, Runner
+from conversations.hosted.values import Endpoint, Hosted, ToolFailed
 from tests.api.conftest import Serve, Served
 from tests.hosted.test_mcp import server
 from tests.servers.client import Client
+from translation.hosted import Offer
 
 # {port} is a port of this machine where somebody listens who must hear nothing.
 VECTORS = [
@@ -97,19 +99,19 @@ def listening() -> Iterator[tuple[int, list[object]]]:
     """A port on every address of this machine, and who came."""
     came: list[object] = []
     with socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=True) as listener:
-
-        def accept() -> None:
-            while True:
-                try:
-                    connection, address = listener.accept()
-                except OSError:
-                    return
-                came.append(address)
-                connection.close()
-
-        threading.Thread(target=accept, daemon=True).start()
+        threading.Thread(target=_accept, args=(listener, came), daemon=True).start()
         yield listener.getsockname()[1], came
         listener.shutdown(socket.SHUT_RDWR)
+
+
+def _accept(listener: socket.socket, came: list[object]) -> None:
+    while True:
+        try:
+            connection, address = listener.accept()
+        except OSError:
+            return
+        came.append(address)
+        connection.close()
 
 
 @pytest.fixture(scope="module")
@@ -196,6 +198,39 @@ async def test_what_is_named_or_public_is_pinned(named: list[str], url: str, add
 async def test_list_closes_the_rest_of_the_internet(url: str) -> None:
     with pytest.raises(ToolFailed):
         await Allowed(["93.184.215.16"]).pin(url)
+
+
+@contextmanager
+def listening_at(address: str, port: int = 0) -> Iterator[tuple[int, list[object]]]:
+    """Like `listening`, on one address."""
+    came: list[object] = []
+    with socket.create_server((address, port)) as listener:
+        threading.Thread(target=_accept, args=(listener, came), daemon=True).start()
+        yield listener.getsockname()[1], came
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.parametrize("kind", ["http", "mcp"])
+async def test_name_that_changes_its_mind_is_dialled_where_it_was_judged(
+    kind: Literal["http", "mcp"], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DNS rebinding: whoever looks the name up again gets an address that may not be reached."""
+    answers = ["127.0.0.2"]
+
+    def resolve(host: str, port: int, *_: Any, **__: Any) -> list[Any]:
+        address = answers.pop() if answers else "127.0.0.1"
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port))]
+
+    async def nobody(_: object) -> None:
+        return None
+
+    with listening_at("127.0.0.2") as (port, judged), listening_at("127.0.0.1", port) as (_, came):
+        monkeypatch.setattr(socket, "getaddrinfo", resolve)
+        runner = Runner(Allowed(["127.0.0.2"]), Limits(tool_seconds=2), nobody)
+        endpoint = Endpoint(kind, f"http://flip.example:{port}/mcp", "key 1", headers=(("authorization", "s3cret"),))
+        outcome = await runner.run(Hosted(Offer("t", "s", "t"), endpoint), b"{}", 5, nobody)
+        await runner.close()
+    assert (outcome.error, bool(judged), came) == ("protocol", True, [])
 
 
 async def test_name_is_judged_by_all_that_it_resolves_to(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,8 @@ from translation.events import (
     MessageStart,
     MessageStop,
     TextDelta,
+    ToolArguments,
+    ToolDropped,
     ToolEnded,
     ToolStarted,
     WireEvent,
@@ -76,10 +78,18 @@ def test_call_that_failed_unseen_leaves_nothing() -> None:
 
 def test_stored_calls_of_hosted_tools_are_streamed_again_with_their_input() -> None:
     block = b'{"type":"mcp_tool_use","id":"a","name":"n","server_name":"s","input":{"a":1}}'
-    start, delta, _ = unfolded(b"[" + block + b"]")
+    assert unfolded(b"[" + block + b"]") == [BlockStart(0, block), BlockStop(0)]
+
+
+def test_hosted_call_is_shown_when_it_is_complete() -> None:
+    """In one piece: Claude Code gives a stream up that has deltas for it."""
+    one = BlockWriter(signature="s", hosted=HOSTED, eager=frozenset({"weather"}))
+    assert one.feed([ToolStarted(0, "weather", id="id_0"), ToolArguments(0, '{"a"'), TextDelta("and")]) == []
+    start, stop, *_ = one.feed([ToolArguments(0, ":1}"), ToolEnded(0, '{"a":1}')])
     assert isinstance(start, BlockStart)
-    assert json.loads(start.block)["input"] == {}
-    assert delta == BlockDelta(0, "input_json_delta", '{"a":1}')
+    assert (json.loads(start.block)["input"], stop) == ({"a": 1}, BlockStop(0))
+    one.feed([ToolStarted(1, "weather", id="id_1")])
+    assert one.feed([ToolDropped(1)]) == []
 
 
 def test_writer_fits_the_upstream_and_the_tools() -> None:
@@ -107,7 +117,8 @@ def test_anthropics_answers_become_one_message() -> None:
             frame(BlockStop(0)),
             ToolStarted(0, "weather", id="toolu_1"),
             frame(BlockStart(1, tool)),
-            frame(BlockDelta(1, "input_json_delta", "{}")),
+            frame(BlockDelta(1, "input_json_delta", '{"a"')),
+            frame(BlockDelta(1, "input_json_delta", ":1}")),
             frame(BlockStop(1)),
         ]
     )
@@ -120,5 +131,6 @@ def test_anthropics_answers_become_one_message() -> None:
     assert [event.index for event in wire if isinstance(event, BlockStart)] == [0, 1, 2, 3]
     blocks = folded(wire)
     assert [block["type"] for block in blocks] == ["thinking", "mcp_tool_use", "mcp_tool_result", "tool_use"]
-    assert (blocks[0]["signature"], blocks[1]["id"]) == ("sig", "toolu_1")
+    assert (blocks[0]["signature"], blocks[1]["id"], blocks[1]["input"]) == ("sig", "toolu_1", {"a": 1})
+    assert not [event for event in wire if isinstance(event, BlockDelta) and event.kind == "input_json_delta"]
     assert wire[-2] == MessageDelta("tool_use", Usage())
