@@ -6,6 +6,7 @@ from typing import Any
 MODEL = "claude-sonnet-4-5"
 ANSWER = "Hello from the fake upstream."
 HOLD = "[hold]"  # the upstream says one word and then nothing, for as long as anyone waits
+FLOOD = "[flood]"  # the upstream talks for as long as anybody listens
 LINE = 'def handler(request, *args, **kwargs):\n    return answer(request)  # "quoted" ✓\n'
 
 Message = dict[str, Any]
@@ -22,6 +23,10 @@ def small(*, stream: bool = False) -> bytes:
 
 def held() -> bytes:
     return encoded([{"role": "user", "content": HOLD}], stream=True)
+
+
+def flooded() -> bytes:
+    return encoded([{"role": "user", "content": FLOOD}], stream=True)
 
 
 def big(*, stream: bool = False) -> bytes:
@@ -69,6 +74,16 @@ def growing(turn: int, size: int = 1_500) -> bytes:
     """The request of a conversation's turn (the first is 1): everything before it, and one question more."""
     messages = [message for number in range(1, turn) for message in exchange(number, size)]
     return encoded([*messages, exchange(turn, size)[0]], system=_system(), tools=tools(5))
+
+
+def continued(turn: int, previous: str, size: int = 1_500) -> bytes:
+    """The same turn of a thread: only what is new. The first one brings everything before it."""
+    if not previous:
+        messages = [message for number in range(1, turn) for message in exchange(number, size)]
+        return encoded(
+            [*messages, exchange(turn, size)[0]], system=_system(), tools=tools(5), thread={"type": "create"}
+        )
+    return encoded([exchange(turn, size)[0]], thread={"type": "continue", "previous_message_id": previous})
 
 
 def unique(turns: int, size: int = 1_500) -> int:

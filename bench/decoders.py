@@ -5,6 +5,7 @@ chunk and of sixteen; CPU time, the best of five rounds. A dialect joins with a 
 first row.
 """
 
+import json
 import sys
 import time
 from collections.abc import Callable
@@ -65,18 +66,25 @@ def best(run: Callable[[], float]) -> float:
     return min(run() for _ in range(ROUNDS)) / REPEATS * 1e6
 
 
-def main() -> None:
-    sys.stdout.write(f"{'capture':<44}{'bytes':>7}{'us per chunk':>14}{'16 in a read':>14}\n")
+def main(arguments: list[str]) -> None:
+    found = {}
     for name, mark in ROWS:
         if not (CAPTURES / name / "upstream.sse").exists():
             continue
         case = load(CAPTURES / name)
         if case.profile.dialect not in ADAPTERS:
             continue
-        size = len(next(frame for frame in frames(case) if mark in frame))
+        length = len(next(frame for frame in frames(case) if mark in frame))
         single, grouped = measured(case, mark)
+        found[name] = {"bytes": length, "us_per_chunk": single, "us_per_chunk_of_16": grouped}
+    if arguments == ["--json"]:
+        sys.stdout.write(json.dumps(found))
+        return
+    sys.stdout.write(f"{'capture':<44}{'bytes':>7}{'us per chunk':>14}{'16 in a read':>14}\n")
+    for name, figures in found.items():
+        size, single, grouped = figures.values()
         sys.stdout.write(f"{name:<44}{size:>7}{single:>14.2f}{grouped:>14.2f}\n")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

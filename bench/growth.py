@@ -1,10 +1,12 @@
 """A conversation that grows: does its age cost anything, and what does the database keep of it?
 
 The old conversation sends turn 1, 2, 3 ... n. The young one begins four turns before n, with the same bodies: its turn
-5 is the old one's turn n, byte for byte.
+5 is the old one's turn n, byte for byte. As threads, each turn sends only what is new: the young one's first request
+brings everything before it, so that both have the same history to be read and sent.
 """
 
 import asyncio
+import json
 import sqlite3
 import statistics
 import time
@@ -15,34 +17,34 @@ from bench import bodies, load, machine
 from bench.targets import Running
 
 YOUNG = 5
-COPIES = 12  # conversations at once: one turn alone is too short to be measured
+COPIES = 12
 
 
-def ages(target: Running, turns: int) -> list[dict[str, float]]:
-    """For a few ages the cost of that turn, of an old conversation and of a young one with the same body."""
+def ages(target: Running, turns: int, *, threads: bool = False) -> list[dict[str, float]]:
+    """For a few ages the cost of that turn, of an old conversation and of a young one with the same history."""
     marks = [turn for turn in (10, 25, 50, 100, 200, 350, 500) if turn < turns] + [turns]
     import uvloop  # noqa: PLC0415 - only who sends load needs it
 
-    return uvloop.run(_ages(target, marks))
+    return uvloop.run(_ages(target, marks, threads=threads))
 
 
-async def _ages(target: Running, marks: list[int]) -> list[dict[str, float]]:
-    found, turn = [], 1
+async def _ages(target: Running, marks: list[int], *, threads: bool) -> list[dict[str, float]]:
+    found, turn, old = [], 1, Growing(target, "old", threads=threads)
     for mark in marks:
         while turn < mark:
-            await _turn(target, "old", turn)
+            await old.take(turn)
             turn += 1
-        old = await _turn(target, "old", mark)
+        young = Growing(target, f"young-{mark}", threads=threads)
+        for number in range(mark - YOUNG + 1, mark):
+            await young.take(number)
+        cost, same = await old.take(mark), await young.take(mark)
         turn = mark + 1
-        for young in range(mark - YOUNG + 1, mark):
-            await _turn(target, f"young-{mark}", young)
-        same = await _turn(target, f"young-{mark}", mark)
         found.append(
             {
                 "turn": float(mark),
                 "body_bytes": float(len(bodies.growing(mark))),
-                "cpu_us": old[0],
-                "p50_ms": old[1],
+                "cpu_us": cost[0],
+                "p50_ms": cost[1],
                 "same_body_turn_5_cpu_us": same[0],
                 "same_body_turn_5_p50_ms": same[1],
             }
@@ -50,21 +52,34 @@ async def _ages(target: Running, marks: list[int]) -> list[dict[str, float]]:
     return found
 
 
-async def _turn(target: Running, name: str, turn: int) -> tuple[float, float]:
-    """One turn of every copy, one after the other: CPU microseconds each, and the middle latency in milliseconds."""
-    body, times = bodies.growing(turn), []
-    slot = await load.connect(target.port, load.Result())
-    before = machine.cpu(target.pid)
-    for copy in range(COPIES):
-        headers = (("x-conversation-id", f"{name}-{copy}"),)
-        asked = load.Load(port=target.port, path=target.path, body=body, headers=headers)
-        started = time.perf_counter()
-        answer = await asyncio.wait_for(slot.send(load.request(asked)), 60)
-        times.append(time.perf_counter() - started)
-        if b" 200 " not in answer[:15]:
-            raise SystemExit(f"turn {turn} of a growing conversation: {answer[:400]!r}")
-    slot.transport.close()
-    return (machine.cpu(target.pid) - before) * 1e6 / COPIES, statistics.median(times) * 1e3
+class Growing:
+    """Several conversations that say the same: one turn alone is too short to be measured."""
+
+    def __init__(self, target: Running, name: str, *, threads: bool) -> None:
+        self._target, self._name, self._threads = target, name, threads
+        self._last = [""] * COPIES  # messages that threads go on from
+
+    async def take(self, turn: int) -> tuple[float, float]:
+        """One turn of every copy, one after the other: CPU microseconds each, and the middle latency in ms."""
+        target, times = self._target, []
+        slot = await load.connect(target.port, load.Result())
+        sent = [self._request(turn, copy) for copy in range(COPIES)]
+        before = machine.cpu(target.pid)
+        for copy in range(COPIES):
+            started = time.perf_counter()
+            answer = await asyncio.wait_for(slot.send(sent[copy]), 60)
+            times.append(time.perf_counter() - started)
+            if b" 200 " not in answer[:15]:
+                raise SystemExit(f"turn {turn} of a growing conversation: {answer[:400]!r}")
+            self._last[copy] = json.loads(answer.partition(b"\r\n\r\n")[2])["id"]
+        spent = machine.cpu(target.pid) - before
+        slot.transport.close()
+        return spent * 1e6 / COPIES, statistics.median(times) * 1e3
+
+    def _request(self, turn: int, copy: int) -> bytes:
+        body = bodies.continued(turn, self._last[copy]) if self._threads else bodies.growing(turn)
+        headers = () if self._threads else (("x-conversation-id", f"{self._name}-{copy}"),)
+        return load.request(load.Load(port=self._target.port, path=self._target.path, body=body, headers=headers))
 
 
 def stored(target: Running, home: Path, turns: int = 200) -> dict[str, float]:

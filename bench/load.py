@@ -27,6 +27,7 @@ class Load(Struct, frozen=True, kw_only=True):
     stream: bool = False
     headers: tuple[tuple[str, str], ...] = ()
     ramp: float = 0.0  # seconds over which the slots start
+    pause: float = 0.0  # of a slot after each answer
 
 
 class Result:
@@ -151,6 +152,8 @@ async def _slot(load: Load, result: Result, sent: bytes, left: Iterator[int], st
             result.latencies.append(time.perf_counter() - begun)
         else:
             _complain(result, answer[:400].decode("utf-8", "replace"))
+        if load.pause:
+            await asyncio.sleep(load.pause)
     slot.transport.close()
 
 

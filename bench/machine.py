@@ -36,6 +36,10 @@ def memory(pid: int) -> float:
     return total / 2**20
 
 
+def descriptors(pid: int) -> int:
+    return sum(process.num_fds() for process in tree(pid))
+
+
 def raise_descriptors() -> int:
     """As many as may be had; inherited by what is started afterwards."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -12,14 +12,14 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench import growth, idle, machine, report, scenarios, targets
+from bench import growth, machine, report, scenarios, targets
+from bench.alone import Alone, postgres
 from bench.targets import HOME, PROJECT, Running
-from tests.servers.postgres import running_postgres
 
-DURABLE = ("max_connections=200", "shared_buffers=128MB")
 Start = Callable[[], AbstractContextManager[Running]]
 
 
@@ -69,58 +69,17 @@ class Bench:
             yield "nginx", lambda: targets.nginx(port)
         if targets.LITELLM.exists():
             yield "litellm", lambda: targets.litellm(port)
+        if targets.ROUTER.exists():
+            yield "claude-code-router", lambda: targets.router(port)
         yield "toolbridge", lambda: targets.toolbridge(port, "toolbridge")
         yield "toolbridge, storage off", lambda: targets.toolbridge(port, "off", BRIDGE_STORAGE="off")
         for workers in ("1", "2", "4"):
             name = f"toolbridge, PostgreSQL, {workers} web"
-            yield name, lambda workers=workers: self._on_postgres(workers)  # type: ignore[misc]  # a default binds it
+            yield name, partial(postgres, port, f"postgres-{workers}", WEB_WORKERS=workers)
 
     @contextmanager
     def _itself(self) -> Iterator[Running]:
         yield self.upstream
-
-    @contextmanager
-    def _on_postgres(self, workers: str) -> Iterator[Running]:
-        with running_postgres(DURABLE) as server:
-            url = server.create_database()
-            started = targets.toolbridge(
-                self.upstream.port, f"postgres-{workers}", DATABASE_URL=url, WEB_WORKERS=workers
-            )
-            with started as running:
-                yield running
-
-    # ------------------------------------------------------------ the bridge alone
-
-    def alone(self) -> None:
-        port, scale = self.upstream.port, self.scale
-        if self.wants("idle"):
-            with targets.toolbridge(port, "idle") as running:
-                scenarios.warm(running)
-                self.tells("toolbridge", "idle", idle.measure(running, max(int(9_000 * scale), 20)))
-        if self.wants("growth"):
-            with targets.toolbridge(port, "growth") as running:
-                scenarios.warm(running)
-                for figures in growth.ages(running, max(int(500 * scale), 12)):
-                    self.tells("toolbridge", "growth", figures)
-        if self.wants("stored"):
-            with targets.toolbridge(port, "stored") as running:
-                found = growth.stored(running, HOME / "stored", max(int(200 * scale), 10))
-                self.tells("toolbridge", "stored", found)
-        if self.wants("micro"):
-            self.tells("store", "micro", self._micro())
-
-    def _micro(self) -> dict[str, float]:
-        home = HOME / "micro"
-        shutil.rmtree(home, ignore_errors=True)
-        home.mkdir()
-        done = subprocess.run(
-            [sys.executable, "-m", "bench.micro", str(home), str(self.scale)],
-            cwd=PROJECT, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        if done.returncode:
-            raise SystemExit(done.stderr)
-        figures: dict[str, float] = json.loads(done.stdout)
-        return figures
 
 
 def main(arguments: list[str]) -> None:
@@ -130,6 +89,7 @@ def main(arguments: list[str]) -> None:
         "--targets", default="", help="names of targets, separated by semicolons; all that are installed"
     )
     parser.add_argument("--scale", type=float, default=1.0, help="0.02 tries whether everything works")
+    parser.add_argument("--conversations", type=int, default=1_000_000, help="to be purged; a tenth of it on SQLite")
     parser.add_argument("--repeat", type=int, default=2, help="of each figure the best counts")
     parser.add_argument("--out", default=str(HOME / "results.jsonl"))
     options = parser.parse_args(arguments)
@@ -142,7 +102,7 @@ def main(arguments: list[str]) -> None:
         for name, start in bench.all_targets():
             if not options.targets or name in options.targets.split(";"):
                 bench.plain(name, start)
-        bench.alone()
+        Alone(upstream.port, bench.scale, options.conversations, bench.tells).run(bench.wants)
     sys.stdout.write("\n" + report.document(Path(options.out).read_text(encoding="utf-8")))
 
 
@@ -170,6 +130,9 @@ def _peers() -> dict[str, str]:
         found["LiteLLM"] = subprocess.run(
             [python, "-c", ask], capture_output=True, text=True, check=False
         ).stdout.strip()
+    if targets.ROUTER.exists():
+        package = targets.ROUTER.parent.parent / "@musistudio" / "claude-code-router" / "package.json"
+        found["claude-code-router"] = json.loads(package.read_text())["version"]
     return found
 
 

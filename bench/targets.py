@@ -1,5 +1,6 @@
-"""What is measured: the upstream itself, nginx and LiteLLM as peers, and the bridge in its variants."""
+"""What is measured: the upstream itself, nginx, LiteLLM and claude-code-router as peers, the bridge in its variants."""
 
+import json
 import os
 import shutil
 import signal
@@ -20,6 +21,7 @@ from tests.servers.ports import free_port
 PROJECT = Path(__file__).resolve().parent.parent
 HOME = PROJECT / "var" / "bench"
 LITELLM = PROJECT / ".bench" / "litellm" / "bin" / "litellm"
+ROUTER = PROJECT / ".bench" / "ccr" / "node_modules" / ".bin" / "ccr"
 MESSAGES, CHAT = "/v1/messages", "/v1/chat/completions"
 
 
@@ -132,21 +134,33 @@ def litellm(upstream: int) -> Iterator[Running]:
 
 
 @contextmanager
+def router(upstream: int) -> Iterator[Running]:
+    """claude-code-router as its README configures it: one provider, no logs."""
+    port, home = free_port(), HOME / "ccr"
+    (home / ".claude-code-router").mkdir(parents=True, exist_ok=True)
+    provider = {
+        "name": "fake",
+        "api_base_url": f"http://127.0.0.1:{upstream}/v1/chat/completions",
+        "api_key": "sk-fake",
+        "models": ["fake-model"],
+    }
+    settings = {"HOST": "127.0.0.1", "PORT": port, "LOG": False, "APIKEY": KEY, "NON_INTERACTIVE_MODE": True}
+    configuration = settings | {"Providers": [provider], "Router": {"default": "fake,fake-model"}}
+    (home / ".claude-code-router" / "config.json").write_text(json.dumps(configuration))
+    started = time.perf_counter()
+    environment = {**os.environ, "HOME": str(home), "NODE_ENV": "production"}
+    with launched([str(ROUTER), "start"], environment, {0}, HOME / "ccr.log") as pid:
+        wait(port, MESSAGES, pid)
+        yield Running(port, MESSAGES, b"message_stop", pid, time.perf_counter() - started)
+
+
+@contextmanager
 def toolbridge(upstream: int, name: str, **settings: str) -> Iterator[Running]:
     """What `make run` starts, in a home of its own that is made anew."""
     home, port = HOME / name, free_port()
     shutil.rmtree(home, ignore_errors=True)
     python = PROJECT / ".venv" / "bin" / "python"
-    kept = {key: os.environ[key] for key in ("PATH", "HOME", "LANG", "TMPDIR") if key in os.environ}
-    environment = {
-        **kept,
-        "BRIDGE_HOME": str(home),
-        "PORT": str(port),
-        "BRIDGE_API_KEYS": KEY,
-        "OPENAI_BASE_URL": f"http://127.0.0.1:{upstream}/v1",
-        "MODEL_MAP_DEFAULT": "openai/fake-model",
-        **settings,
-    }
+    environment = surroundings(upstream, name) | {"PORT": str(port), **settings}
     command = [str(python) if python.exists() else sys.executable, "manage.py", "up"]
     # More processes than one get more cores than one.
     cores = {0} if settings.get("WEB_WORKERS", "1") == "1" else set(range(os.cpu_count() or 1))
@@ -154,6 +168,18 @@ def toolbridge(upstream: int, name: str, **settings: str) -> Iterator[Running]:
     with launched(command, environment, cores, HOME / f"{name}.log") as pid:
         wait(port, MESSAGES, pid)
         yield Running(port, MESSAGES, b"message_stop", pid, time.perf_counter() - started)
+
+
+def surroundings(upstream: int, name: str) -> dict[str, str]:
+    """The environment of a bridge, and of what works on the same database."""
+    kept = {key: os.environ[key] for key in ("PATH", "HOME", "LANG", "TMPDIR") if key in os.environ}
+    return {
+        **kept,
+        "BRIDGE_HOME": str(HOME / name),
+        "BRIDGE_API_KEYS": KEY,
+        "OPENAI_BASE_URL": f"http://127.0.0.1:{upstream}/v1",
+        "MODEL_MAP_DEFAULT": "openai/fake-model",
+    }
 
 
 def wait(port: int, path: str, pid: int, seconds: float = 60) -> None:

@@ -12,7 +12,7 @@ import time
 from typing import Any, cast
 from urllib.parse import parse_qsl
 
-from bench.bodies import ANSWER, HOLD
+from bench.bodies import ANSWER, FLOOD, HOLD
 
 LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 STREAMED = re.compile(rb'"stream": ?true')
@@ -54,6 +54,8 @@ class Settings:
             chunk(delta({}, "stop")) + chunk(delta({}, choices=[], usage=USAGE)) + chunk(b"[DONE]") + b"0\r\n\r\n"
         )
         self.whole = whole()
+        self.flood = text(b" word") * 500
+        self.flooded = 0  # bytes
         self.prepare()
 
     def take(self, query: str) -> None:
@@ -73,11 +75,20 @@ class Connection(asyncio.Protocol):
         self._settings = settings
         self._buffer = b""
         self._pacing: asyncio.TimerHandle | None = None
+        self._flooding = self._floods = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
 
+    def pause_writing(self) -> None:
+        self._flooding = False
+
+    def resume_writing(self) -> None:
+        if self._floods:
+            self._flood()
+
     def connection_lost(self, _: Exception | None) -> None:
+        self._flooding = False
         if self._pacing is not None:
             self._pacing.cancel()
 
@@ -97,6 +108,12 @@ class Connection(asyncio.Protocol):
         if path == "/control":
             settings.take(query)
             self._transport.write(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+        elif path == "/flooded":
+            number = b"%d" % settings.flooded
+            self._transport.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(number), number))
+        elif FLOOD.encode() in body:
+            self._transport.write(HEAD + settings.first)
+            self._flood()
         elif not STREAMED.search(body):
             self._transport.write(settings.whole)
         elif HOLD.encode() in body:
@@ -106,6 +123,13 @@ class Connection(asyncio.Protocol):
             self._pace(asyncio.get_running_loop().time(), 0)
         else:
             self._transport.write(settings.burst)
+
+    def _flood(self) -> None:
+        """Until the other side takes no more; and again when it does."""
+        self._flooding = self._floods = True
+        while self._flooding and not self._transport.is_closing():
+            self._settings.flooded += len(self._settings.flood)
+            self._transport.write(self._settings.flood)
 
     def _pace(self, started: float, number: int) -> None:
         settings = self._settings
