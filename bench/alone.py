@@ -58,9 +58,14 @@ class Alone:
                     self.tell("toolbridge", f"{scenario}, PostgreSQL", figures)
 
     def stored(self) -> None:
+        turns = max(int(200 * self.scale), 10)
         with targets.toolbridge(self.upstream, "stored") as running:
-            found = growth.stored(running, HOME / "stored", max(int(200 * self.scale), 10))
-            self.tell("toolbridge", "stored", found)
+            file = growth.Kept(HOME / "stored" / "bridge.sqlite3")
+            self.tell("toolbridge", "stored", growth.stored(running, file, turns))
+        with running_postgres(DURABLE) as server:
+            url = server.create_database()
+            with targets.toolbridge(self.upstream, "stored-postgres", DATABASE_URL=url) as running:
+                self.tell("toolbridge", "stored, PostgreSQL", growth.stored(running, growth.Kept(url), turns))
 
     def purge(self) -> None:
         many, seconds = max(int(self.conversations * self.scale), 500), max(20 * self.scale, 3)

@@ -13,6 +13,8 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+import psycopg
+
 from bench import bodies, load, machine
 from bench.targets import Running
 
@@ -82,23 +84,48 @@ class Growing:
         return load.request(load.Load(port=self._target.port, path=self._target.path, body=body, headers=headers))
 
 
-def stored(target: Running, home: Path, turns: int = 200) -> dict[str, float]:
-    """Bytes in the database after one conversation of so many turns, against what it said."""
-    before = _size(home)
+def stored(target: Running, database: "Kept", turns: int = 200) -> dict[str, float]:
+    """Bytes and rows in the database after one conversation of so many turns, against what it said."""
+    before = database.size(), database.rows()
     for turn in range(1, turns + 1):
         result = load.ask(target.port, target.path, bodies.growing(turn), (("x-conversation-id", "stored"),))
         if result.complaint:
             raise SystemExit(f"turn {turn} of the stored conversation: {result.complaint}")
     time.sleep(1)
-    grown, said = _size(home) - before, bodies.unique(turns)
-    resent = sum(len(bodies.growing(turn)) for turn in range(1, turns + 1))
+    grown, said = database.size() - before[0], bodies.unique(turns)
     return {
         "turns": float(turns),
+        "rows": float(database.rows() - before[1]),
         "database_bytes": float(grown),
         "unique_bytes": float(said),
-        "resent_bytes": float(resent),
+        "resent_bytes": float(sum(len(bodies.growing(turn)) for turn in range(1, turns + 1))),
         "ratio": grown / said,
     }
+
+
+class Kept:
+    """What a database holds: an SQLite file, or a PostgreSQL by its URL."""
+
+    TABLES = ("conversation", "turn", "message", "toolmapping", "blob", "claim", "usageentry", "toolentry")
+
+    def __init__(self, where: Path | str) -> None:
+        self._where = where
+
+    def size(self) -> int:
+        if isinstance(self._where, str):
+            return self._ask("SELECT pg_database_size(current_database())")
+        pages, free, size = (self._ask(f"PRAGMA {name}") for name in ("page_count", "freelist_count", "page_size"))
+        return (pages - free) * size
+
+    def rows(self) -> int:
+        return sum(self._ask(f"SELECT count(*) FROM conversations_{table}") for table in self.TABLES)  # noqa: S608
+
+    def _ask(self, sql: str) -> int:
+        if isinstance(self._where, str):
+            with psycopg.connect(self._where) as server:
+                return int((server.execute(sql.encode()).fetchone() or (0,))[0])
+        with closing(sqlite3.connect(self._where, timeout=30)) as file:
+            return int(file.execute(sql).fetchone()[0])
 
 
 def waited(home: Path, turns: int) -> dict[str, float]:
@@ -107,11 +134,3 @@ def waited(home: Path, turns: int) -> dict[str, float]:
         sql = "SELECT state_ms FROM conversations_turn ORDER BY id DESC LIMIT ?"
         times = sorted(value for (value,) in database.execute(sql, (turns,)))
     return {"p50_ms": times[len(times) // 2], "p95_ms": times[len(times) * 95 // 100]}
-
-
-def _size(home: Path) -> int:
-    with closing(sqlite3.connect(home / "bridge.sqlite3", timeout=30)) as database:
-        (pages,) = database.execute("PRAGMA page_count").fetchone()
-        (free,) = database.execute("PRAGMA freelist_count").fetchone()
-        (size,) = database.execute("PRAGMA page_size").fetchone()
-    return int((pages - free) * size)

@@ -1,151 +1,13 @@
-"""From results to the table of budgets: `python -m bench.report RESULTS > docs/performance.md`.
+"""From results to the table of budgets: `python -m bench.report RESULTS...` prints it, `--write` puts it into docs/."""
 
-Of several measurements of a figure the best counts: it was disturbed the least.
-"""
-
-import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from msgspec import Struct
+from bench import plot, sizing
+from bench.budgets import BUDGETS, CHUNK, CPU, Budget
+from bench.results import BRIDGE, Results
 
-BRIDGE, OFF, PEER, NGINX, DIRECT = "toolbridge", "toolbridge, storage off", "litellm", "nginx", "direct"
-ROUTER = "claude-code-router"
-HIGHER = frozenset({"per_second", "requests"})
-
-
-class Results:
-    def __init__(self, lines: str) -> None:
-        self.header: dict[str, Any] = {}
-        self.growth: list[dict[str, float]] = []
-        self.best: dict[tuple[str, str, str], float] = {}
-        self.targets: dict[str, None] = {}
-        for line in filter(None, lines.splitlines()):
-            self._take(json.loads(line))
-
-    def _take(self, row: dict[str, Any]) -> None:
-        if "target" not in row:
-            self.header = row
-            return
-        target, scenario = row.pop("target"), row.pop("scenario")
-        if scenario == "growth":
-            self.growth.append(row)
-            return
-        self.targets[target] = None
-        for name, value in row.items():
-            key = (target, scenario, name)
-            choose = max if name in HIGHER else min
-            self.best[key] = choose(self.best.get(key, value), value)
-
-    def get(self, target: str, scenario: str, figure: str) -> float | None:
-        return self.best.get((target, scenario, figure))
-
-    def added(self, target: str, scenario: str) -> float | None:
-        """Milliseconds more than without anything in between."""
-        own, direct = self.get(target, scenario, "p50_ms"), self.get(DIRECT, scenario, "p50_ms")
-        return None if own is None or direct is None else max(own - direct, 0.001)
-
-
-class Budget(Struct, frozen=True):
-    """`least`: the figure has to be at least that; else at most."""
-
-    what: str
-    measured: Callable[[Results], float | None]
-    must: float
-    moonshot: float
-    unit: str = "x"
-    least: bool = True
-
-
-def ratio(one: float | None, other: float | None) -> float | None:
-    return None if not one or not other else one / other
-
-
-def against(figure: str, scenario: str, one: str, other: str) -> Callable[[Results], float | None]:
-    return lambda results: ratio(results.get(one, scenario, figure), results.get(other, scenario, figure))
-
-
-def added(scenario: str) -> Callable[[Results], float | None]:
-    return lambda results: ratio(results.added(PEER, scenario), results.added(BRIDGE, scenario))
-
-
-def later(results: Results) -> float | None:
-    own, direct = (results.get(name, "paced, 32 clients", "age_p50_ms") for name in (BRIDGE, DIRECT))
-    return None if own is None or direct is None else own - direct
-
-
-def aged(results: Results) -> float | None:
-    """The oldest turn against a fifth one with the same body."""
-    last = max(results.growth, key=lambda row: row["turn"], default=None)
-    return None if last is None else last["cpu_us"] / last["same_body_turn_5_cpu_us"]
-
-
-CPU, CHUNK = "cpu_us_per_request", "cpu_us_per_chunk"
-POSTGRES_1, POSTGRES_2 = "toolbridge, PostgreSQL, 1 web", "toolbridge, PostgreSQL, 2 web"
-BUDGETS = (
-    Budget(
-        "CPU per small request, 32 clients: LiteLLM / ours", against(CPU, "small, 32 clients", PEER, BRIDGE), 25, 50
-    ),
-    Budget("the same: claude-code-router / ours", against(CPU, "small, 32 clients", ROUTER, BRIDGE), 2.5, 8),
-    Budget("the same: ours / nginx", against(CPU, "small, 32 clients", BRIDGE, NGINX), 18, 10, least=False),
-    Budget("added p50, 1 client: LiteLLM / ours", added("small, 1 client"), 10, 25),
-    Budget("147 kB request, added p50: LiteLLM / ours", added("big, 1 client"), 20, 35),
-    Budget("CPU per chunk, burst: LiteLLM / ours", against(CHUNK, "burst, 1 client", PEER, BRIDGE), 80, 300),
-    Budget(
-        "CPU per chunk, paced 4,000/s: ours / nginx",
-        against(CHUNK, "paced, 32 clients", BRIDGE, NGINX),
-        3.5,
-        2.2,
-        least=False,
-    ),
-    Budget("chunk age p50, ours minus direct", later, 0.6, 0.2, " ms", least=False),
-    Budget(
-        "durable against storage off, CPU per request",
-        against(CPU, "small, 32 clients", BRIDGE, OFF),
-        1.6,
-        1.25,
-        least=False,
-    ),
-    Budget(
-        "idle stream, memory each", lambda results: results.get(BRIDGE, "idle", "kb_each"), 60, 25, " kB", least=False
-    ),
-    Budget(
-        "p99 of new requests beside the idle streams",
-        lambda results: results.get(BRIDGE, "idle", "p99_ms"),
-        250,
-        250,
-        " ms",
-        least=False,
-    ),
-    Budget("idle memory of the web process: LiteLLM / ours", against("web_mb", "start", PEER, BRIDGE), 2.5, 5),
-    Budget("idle memory of the whole tree: LiteLLM / ours", against("tree_mb", "start", PEER, BRIDGE), 1, 2),
-    Budget("start to first answer: LiteLLM / ours", against("cold_start_s", "start", PEER, BRIDGE), 2.5, 6),
-    Budget(
-        "before the upstream is called, p95",
-        lambda results: results.get(BRIDGE, "state", "p95_ms"),
-        10,
-        2,
-        " ms",
-        least=False,
-    ),
-    Budget(
-        "CPU per request, 2 web processes / 1, PostgreSQL",
-        against(CPU, "small, 32 clients", POSTGRES_2, POSTGRES_1),
-        1.15,
-        1.05,
-        least=False,
-    ),
-    Budget("CPU of turn 500 / turn 5 with the same body", aged, 1.2, 1.05, least=False),
-    Budget(
-        "database / unique content, 200 turns",
-        lambda results: results.get(BRIDGE, "stored", "ratio"),
-        3,
-        2,
-        least=False,
-    ),
-)
+DOCS = Path(__file__).resolve().parent.parent / "docs"
 
 FIGURES = (
     ("small, 1 client", "p50_ms", "p50 1 client, ms"),
@@ -199,57 +61,92 @@ def document(lines: str) -> str:
     figures += [
         [target, *(number(results.get(target, *key[:2])) for key in FIGURES)]
         for target in results.targets
-        if target != "store"
+        if target not in {"store", "decoder"}
     ]
     trial = "**A trial in a small size: the figures mean nothing.** " if header.get("scale", 1) < 1 else ""
     parts = [
         f"# Performance\n\n{trial}",
-        f"`make bench` on {header.get('date')}, commit {header.get('commit')}: {header.get('machine')}. ",
+        f"`{header.get('command')}` on {header.get('date')}, commit {header.get('commit')}: {header.get('machine')}. ",
         f"Peers: {peers}. Persistence on. ",
         "[bench/README.md](../bench/README.md) says how it is measured. Ratios count, not times.\n\n",
         table(budgets),
         "\n",
         table(figures),
     ]
-    parts += ["\n", _growth(results)] if results.growth else []
-    parts += ["\n", _store(results)]
+    parts += [_growth(name, rows) for name, rows in results.growth.items()]
+    if results.growth:
+        parts.append("\n![CPU of a turn against the age of its conversation](growth.svg)\n")
+    parts += [_alone(results, scenario) for scenario in ALONE]
+    parts += [_store(results), _decoders(results)]
     return "".join(parts)
 
 
-def _growth(results: Results) -> str:
-    rows = [["turn", "body, kB", "CPU us", "CPU us, turn 5 with the same body", "p50 ms", "p50 ms, turn 5"]]
-    for row in results.growth:
-        shown = (
-            row["turn"],
-            row["body_bytes"] / 1000,
-            row["cpu_us"],
-            row["same_body_turn_5_cpu_us"],
-            row["p50_ms"],
-            row["same_body_turn_5_p50_ms"],
+ALONE = ("idle", "slow", "stored", "stored, PostgreSQL", "purge", "purge, PostgreSQL", "mixed")
+
+
+def _growth(name: str, rows: list[dict[str, float]]) -> str:
+    shown = [["turn", "body, kB", "CPU us", "CPU us, turn 5 with the same body", "p50 ms", "p50 ms, turn 5"]]
+    for row in rows:
+        own, same = (row["cpu_us"], row["p50_ms"]), (row["same_body_turn_5_cpu_us"], row["same_body_turn_5_p50_ms"])
+        figures = (row["turn"], row["body_bytes"] / 1000, own[0], same[0], own[1], same[1])
+        shown.append([number(value) for value in figures])
+    return f"\nA conversation that grows ({name}):\n\n{table(shown)}"
+
+
+def growth_plot(results: Results) -> str:
+    lines = [
+        (
+            name.removeprefix("growth").strip(", ") or "SQLite",
+            [(row["turn"], row["cpu_us"]) for row in rows],
+            [(row["turn"], row["same_body_turn_5_cpu_us"]) for row in rows],
         )
-        rows.append([number(value) for value in shown])
-    return f"A conversation that grows:\n\n{table(rows)}\n{_plot(results)}"
+        for name, rows in results.growth.items()
+    ]
+    return plot.svg("CPU of a turn, microseconds", lines)
 
 
-def _plot(results: Results) -> str:
-    """Turn cost against age; GitHub draws it."""
-    turns = ", ".join(f'"{row["turn"]:.0f}"' for row in results.growth)
-    old, young = (
-        ", ".join(f"{row[name]:.0f}" for row in results.growth) for name in ("cpu_us", "same_body_turn_5_cpu_us")
-    )
-    return (
-        '```mermaid\nxychart-beta\n  title "CPU us per turn: old conversation, and a young one with the same body"\n'
-        f'  x-axis "turn" [{turns}]\n  y-axis "us"\n  line [{old}]\n  line [{young}]\n```\n'
-    )
+def _alone(results: Results, scenario: str) -> str:
+    figures = {key[2]: value for key, value in results.best.items() if key[:2] == (BRIDGE, scenario)}
+    if not figures:
+        return ""
+    return "\n" + table([[scenario, ""], *([name, number(value)] for name, value in figures.items())])
 
 
 def _store(results: Results) -> str:
     names = [key[2] for key in results.best if key[:2] == ("store", "micro")]
     if not names:
         return ""
-    rows = [["the store alone", ""], *([name, number(results.get("store", "micro", name))] for name in names)]
-    return table(rows)
+    rows = [["the store alone", "SQLite", "PostgreSQL"]]
+    rows += [
+        [name, number(results.get("store", "micro", name)), number(results.get("store", "micro, PostgreSQL", name))]
+        for name in names
+    ]
+    return "\n" + table(rows)
+
+
+def _decoders(results: Results) -> str:
+    captures = list(dict.fromkeys(scenario for target, scenario, _ in results.best if target == "decoder"))
+    if not captures:
+        return ""
+    rows = [["decoder", "bytes of a chunk", "us per chunk", "us per chunk, 16 in a read"]]
+    for capture in captures:
+        names = ("bytes", "us_per_chunk", "us_per_chunk_of_16")
+        rows.append([capture, *(number(results.get("decoder", capture, name)) for name in names)])
+    return "\n" + table(rows)
+
+
+def main(arguments: list[str]) -> None:
+    files = [Path(name) for name in arguments if not name.startswith("--")]
+    lines = "".join(file.read_text(encoding="utf-8") for file in files)
+    if "--write" not in arguments:
+        sys.stdout.write(document(lines))
+        return
+    results = Results(lines)
+    (DOCS / "performance.md").write_text(document(lines), encoding="utf-8")
+    (DOCS / "growth.svg").write_text(growth_plot(results), encoding="utf-8")
+    scale = DOCS / "scale.md"
+    scale.write_text(sizing.replaced(scale.read_text(encoding="utf-8"), sizing.rows(results.get)), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    sys.stdout.write(document(Path(sys.argv[1]).read_text(encoding="utf-8")))
+    main(sys.argv[1:])

@@ -94,7 +94,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--out", default=str(HOME / "results.jsonl"))
     options = parser.parse_args(arguments)
     HOME.mkdir(parents=True, exist_ok=True)
-    Path(options.out).write_text(json.dumps(_header() | {"scale": options.scale}) + "\n", encoding="utf-8")
+    Path(options.out).write_text(json.dumps(_header(arguments) | {"scale": options.scale}) + "\n", encoding="utf-8")
     machine.raise_descriptors()
     machine.pin({1})
     with targets.fake_upstream() as upstream:
@@ -106,13 +106,14 @@ def main(arguments: list[str]) -> None:
     sys.stdout.write("\n" + report.document(Path(options.out).read_text(encoding="utf-8")))
 
 
-def _header() -> dict[str, Any]:
+def _header(arguments: list[str]) -> dict[str, Any]:
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=PROJECT, capture_output=True, text=True, check=False
     )
     now = dt.datetime.now(dt.UTC)
     return {
         "date": f"{now:%Y-%m-%d}",
+        "command": " ".join(["python -m bench.run", *arguments]) if arguments else "make bench",
         "machine": machine.described(),
         "commit": commit.stdout.strip(),
         "peers": _peers(),

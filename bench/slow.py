@@ -2,6 +2,7 @@
 
 import asyncio
 import http.client
+import time
 
 from bench import bodies, load, machine
 from bench.targets import Running
@@ -18,7 +19,7 @@ async def _measure(target: Running, upstream: int, streams: int, seconds: float)
     memory, flooded = machine.memory(target.web), _flooded(upstream)
     asked = load.Load(port=target.port, path=target.path, body=bodies.flooded(), stream=True)
     slots = await asyncio.gather(*(_stuck(asked) for _ in range(streams)))
-    await asyncio.sleep(1)
+    await _settled(upstream)
     during = await _others(target, seconds)
     sent = (_flooded(upstream) - flooded) / streams
     grown = machine.memory(target.web) - memory
@@ -26,7 +27,7 @@ async def _measure(target: Running, upstream: int, streams: int, seconds: float)
         slot.transport.abort()
     return {
         "streams": float(streams),
-        "upstream_kb_each": sent / 1024,  # of as much as anybody takes
+        "upstream_kb_each": sent / 1024,  # most of it is in the sockets' buffers
         "memory_kb_each": grown * 1024 / streams,
         "p99_before_ms": before["p99_ms"],
         "p99_ms": during["p99_ms"],
@@ -42,6 +43,14 @@ async def _stuck(asked: load.Load) -> load.Slot:
         await asyncio.sleep(0.01)
     slot.transport.pause_reading()
     return slot
+
+
+async def _settled(upstream: int) -> None:
+    """Until the buffers of all sockets on the way are full, and the upstreams have had to stop."""
+    sent, deadline = -1, time.monotonic() + 60
+    while sent != (now := _flooded(upstream)) and time.monotonic() < deadline:
+        sent = now
+        await asyncio.sleep(1)
 
 
 async def _others(target: Running, seconds: float) -> dict[str, float]:
