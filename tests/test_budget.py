@@ -5,6 +5,7 @@ model behind it; `sys.setprofile` counts calls without changing anything.
 """
 
 import asyncio
+import datetime as dt
 import gc
 import sys
 from collections import Counter
@@ -16,11 +17,17 @@ from typing import Any
 import msgspec
 import pytest
 from asgiref.sync import sync_to_async
+from django.db import connection
+from django.db.models.functions import Now
+from django.test.utils import CaptureQueriesContext
 
 from bridge_project.asgi import application
-from conversations import keys, process
-from conversations.models import Blob, Message, Turn
+from conversations import keys, process, retention
+from conversations.models import Blob, Conversation, Message, Turn, UsageEntry
 from conversations.store import Store
+from conversations.store.database import Database
+from conversations.store.writer import Write
+from tests.admin import rows
 from tests.servers.client import TOOL, body
 from tests.translation.captures import CAPTURES, load
 from translation.accumulator import Accumulator
@@ -39,11 +46,14 @@ class Calls:
     def __init__(self) -> None:
         self.all = 0
         self.of: Counter[CodeType] = Counter()
+        self.written: list[Write] = []
 
     def __call__(self, frame: FrameType, event: str, _: object) -> None:
         if event == "call":
             self.all += 1
             self.of[frame.f_code] += 1
+            if frame.f_code is Store.write.__code__:
+                self.written.append(frame.f_locals["write"])
 
 
 @contextmanager
@@ -63,6 +73,7 @@ class Bridge:
     def __init__(self, secret: str) -> None:
         self.secret = secret
         self.tasks = 0
+        self.written: list[Write] = []  # by the last request whose cost was asked for
         self._headers = [(b"x-api-key", secret.encode()), (b"x-conversation-id", b"budget")]
 
     async def ask(self, *messages: object, **fields: Any) -> bytes:
@@ -90,6 +101,7 @@ class Bridge:
         tasks, reads = self.tasks, reader.reads
         with counted() as calls:
             await self.ask(*messages, **fields)
+        self.written = calls.written
         return {
             "writes": calls.of[Store.write.__code__],
             "reads": reader.reads - reads,
@@ -132,6 +144,61 @@ async def test_a_turn_is_two_writes_and_after_the_first_no_read(bridge: Bridge) 
     assert await bridge.cost("Hello", answer, "Go on") == {"writes": 2, "reads": 0, "tasks": 1}
 
 
+async def test_a_turn_is_eight_statements_in_two_transactions(bridge: Bridge) -> None:
+    await bridge.ask("Hello")
+    answer = {"role": "assistant", "content": "This is the demo model of Toolbridge. You said: Hello"}
+    await bridge.cost("Hello", answer, "Go on")
+    await process.current().store.writer.drain()
+    statements = [await sync_to_async(_statements)(write) for write in bridge.written]
+    # The conversation is touched, the request claimed, the turn and what was said inserted; then the turn is closed,
+    # the ledger written, the conversation touched, the answer inserted.
+    assert statements == [4, 4]
+
+
+def _statements(write: Write) -> int:
+    """What it asks of a database that does not know of it yet, and that forgets it again."""
+    seen: list[str] = []
+    db = Database()
+    db.begin()
+    for table in ("claim", "message", "turn"):
+        db.execute(f"DELETE FROM conversations_{table}")  # noqa: S608
+    db._connection().set_trace_callback(seen.append)
+    write.apply(db)
+    db._connection().set_trace_callback(None)
+    db.rollback()
+    db.close()
+    return len(seen)
+
+
+async def test_a_continued_thread_is_two_reads_however_old_it_is(bridge: Bridge) -> None:
+    last = msgspec.json.decode(await bridge.ask("Hello", thread={"type": "create"}))["id"]
+    costs = []
+    for number in range(12):
+        thread = {"type": "continue", "previous_message_id": last}
+        costs.append(await bridge.cost(f"Go on {number}", thread=thread))
+        newest = await Turn.objects.order_by("-id").afirst()
+        assert newest is not None
+        last = newest.message_id
+    assert costs[0] == costs[-1]
+    assert costs[0]["reads"] == 2  # the turn that is continued, and its history
+    assert costs[0]["writes"] == 2
+
+
+def test_a_purge_asks_as_much_for_two_hundred_conversations_as_for_twenty(transactional_db: None) -> None:
+    asked = []
+    for number in (20, 200):
+        key = rows.seed(number)
+        Conversation.objects.update(last_activity=Now() - dt.timedelta(days=3))
+        with CaptureQueriesContext(connection) as seen:
+            assert retention.purge().conversations == number
+        asked.append(len(seen))
+        assert not Turn.objects.exists()
+        UsageEntry.objects.all().delete()
+        key.delete()
+    assert asked[1] <= asked[0] + 12  # pieces
+    assert asked[1] <= 60
+
+
 async def test_a_stream_costs_one_task_more_whatever_its_length(bridge: Bridge) -> None:
     await bridge.ask("Hello")
     short = await bridge.cost("Hello again", stream=True)
@@ -157,6 +224,7 @@ async def test_a_turn_writes_what_is_new_whatever_the_age_of_its_conversation(br
     early, late = await sync_to_async(_stored)(4), await sync_to_async(_stored)(39)
     assert late["rows"] == early["rows"] == 2  # what was said, and the answer
     assert late["bytes"] <= early["bytes"] * 1.2
+    assert late["bytes"] <= 5_000  # twice what was said, which is 1,100 characters and an answer that repeats them
     assert await Blob.objects.acount() == 2  # system and tools, once
 
 
