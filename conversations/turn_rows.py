@@ -12,6 +12,7 @@ from conversations.store.writes import CloseTurn, WholeTurn
 from translation.errors import StoreUnavailable
 
 HOLD_SECONDS = 0.05
+FEW_MESSAGES = 8  # more take a while to write: at once, while the upstream is waited for
 
 
 class TurnRows:
@@ -46,7 +47,7 @@ class TurnRows:
         """Make what is to be stored, if it has not been made."""
         if self._build is not None:
             self._held, self._build = self._build(), None
-            if self._held.more:
+            if len(self._held.write.messages) > FEW_MESSAGES:
                 self._write()
 
     async def opened(self) -> None:

@@ -167,7 +167,10 @@ class History:
         parts: list[Json] = []
         lifted: list[Json] = []
         for index, block in enumerate(message.blocks):
-            if isinstance(block, ToolResult):
+            if type(block) is Text:
+                parts += [_text(block.text)] if block.text else []
+                continue
+            if type(block) is ToolResult:
                 out.append(self._result(block, lifted))
                 continue
             for piece in self._pieces(block):
@@ -182,12 +185,16 @@ class History:
         id_ = self._ids.result(result.tool_use_id)
         texts: list[str] = []
         files: list[Json] = []
-        for piece in (piece for block in result.blocks for piece in self._pieces(block)):
-            file = self._file(piece)
-            if file:
-                files.append(file)
-            else:
-                texts.append(self._worded(piece))
+        for block in result.blocks:
+            if type(block) is Text:
+                texts.append(block.text)
+                continue
+            for piece in self._pieces(block):
+                file = self._file(piece)
+                if file:
+                    files.append(file)
+                else:
+                    texts.append(self._worded(piece))
         content = "\n".join(text for text in texts if text) or ("(see the file below)" if files else NO_OUTPUT)
         if files:
             name = self._called.get(result.tool_use_id, "a tool")
