@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.servers import migrated
 from tests.servers.ports import free_port, wait_until
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -28,6 +29,7 @@ class Bridge:
 
     def start(self) -> None:
         """Returns when the bridge serves; if it ends instead, its own words are the failure."""
+        migrated.provide(self.environment)
         ready, announce = os.pipe()
         self.log = self.home.with_name(f"{self.home.name}.log")
         with self.log.open("a", encoding="utf-8") as log:
