@@ -9,11 +9,12 @@ DEV_STAMP := .venv-dev/.installed-$(call sum,requirements-dev.txt)
 AUDIT_STAMP := .venv-audit/.installed-$(call sum,requirements-audit.txt)
 UV_STAMP := .uv/.tried-$(call sum,requirements-uv.txt)
 CLAUDE_CODE := @anthropic-ai/claude-code@2.1.325 @anthropic-ai/sdk@1.8.0
+CLAUDE_CODE_ROUTER := @musistudio/claude-code-router@2.0.0
 
 # Byte code on disk is half of a warm start's speed.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run dev demo test test-translation torture audit licences upstreams bench bench-peers profile lint format types layers venv venv-dev lock browser claude servers clean
+.PHONY: run dev demo test test-translation torture audit licences upstreams bench bench-docs bench-peers profile lint format types layers venv venv-dev lock browser claude servers clean
 
 run: $(RUN_STAMP)
 	@exec .venv/bin/python manage.py up
@@ -37,8 +38,16 @@ test-translation: $(DEV_STAMP)
 bench: $(RUN_STAMP) $(DEV_STAMP)
 	.venv-dev/bin/python -m bench.run $(BENCH_ARGS)
 
+# An hour and a half on a quiet machine: everything, then half an hour of everything at once; the results go into docs/.
+bench-docs: bench
+	.venv-dev/bin/python -m bench.mixed $(MIXED_ARGS)
+	.venv-dev/bin/python -m bench.report --write var/bench/results.jsonl
+
 # What the bridge is compared with, beside nginx (`make servers`).
 bench-peers: servers
+	@[ -x .bench/ccr/node_modules/.bin/ccr ] || { command -v npm >/dev/null && \
+		NODE_EXTRA_CA_CERTS=$(SYSTEM_CERTIFICATES) npm install --silent --no-fund --no-audit --prefix .bench/ccr $(CLAUDE_CODE_ROUTER) >/dev/null; } || \
+		echo "no claude-code-router (npm): it will not be measured"
 	@[ -x .bench/litellm/bin/litellm ] || { $(PYTHON) -m venv .bench/litellm && .bench/litellm/bin/pip install --quiet 'litellm[proxy]==1.106.2'; }
 
 # Where the time of a request goes.

@@ -4,12 +4,15 @@ import shlex
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from configparser import ConfigParser
 from contextlib import ExitStack
 from pathlib import Path
 
 import httpx
+import psycopg
 import pytest
 
 from tests.servers.bridge import PROJECT, clean_environment
@@ -112,6 +115,38 @@ def test_any_process_serves_any_turn_and_leaves_without_losing_one(web: Web, env
     assert plain.headers["location"].startswith("https://")
     stranger = httpx.get(f"{other.http.base_url}/readyz", headers={"host": "evil.example.com"})
     assert stranger.status_code == 400
+    serves_while_a_later_version_migrates(other, environment["DATABASE_URL"])
+
+
+# What deploy/README.md allows the next version's migrations to do while this one serves.
+MIGRATIONS = (
+    "ALTER TABLE conversations_turn ADD COLUMN later integer NULL",
+    "ALTER TABLE conversations_message ADD COLUMN later integer NOT NULL DEFAULT 7",
+    "CREATE INDEX CONCURRENTLY later_index ON conversations_turn (later)",
+    "ALTER TABLE conversations_conversation ALTER COLUMN external_id TYPE varchar(300)",
+    "CREATE TABLE later (id bigint PRIMARY KEY)",
+    "DROP INDEX CONCURRENTLY later_index",
+)
+
+
+def serves_while_a_later_version_migrates(client: Client, database: str) -> None:
+    done = threading.Event()
+
+    def ask() -> list[int]:
+        thread = {"type": "create"}
+        statuses: list[int] = []
+        while not done.is_set() or len(statuses) < 10:  # also after the last of them
+            answer = client.ask("Go on", thread=thread)
+            statuses.append(answer.status_code)
+            thread = {"type": "continue", "previous_message_id": answer.json().get("id", "")}
+        return statuses
+
+    with ThreadPoolExecutor(1) as pool, psycopg.connect(database, autocommit=True) as connection:
+        asking = pool.submit(ask)
+        for statement in MIGRATIONS:
+            connection.execute(statement.encode())
+        done.set()
+        assert set(asking.result()) == {200}
 
 
 def test_a_worker_purges_what_is_idle_and_beat_keeps_time(
