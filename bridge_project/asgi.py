@@ -11,6 +11,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "bridge_project.settings")
 
 django_application = get_asgi_application()
 
+from bridge_project import health  # noqa: E402 - Django has to be set up first
 from conversations import ids, process  # noqa: E402 - Django has to be set up first
 from conversations.admin.live_socket import websocket  # noqa: E402
 from conversations.api import cors  # noqa: E402
@@ -53,6 +54,9 @@ async def _http(scope: dict[str, Any], receive: Receive, send: Send) -> None:
             await cors.answer_preflight(scope, origin, send)
             return
         send = cors.exposing(send, origin)
+    if health.asked(scope):
+        await health.answer(scope, send)
+        return
     hot = HOT.get(scope["path"]) if scope["method"] == "POST" else None
     if hot is not None:
         await serve(*hot, scope, receive, send)

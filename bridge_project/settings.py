@@ -135,8 +135,8 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PRODUCTION
 CSRF_FAILURE_VIEW = "conversations.api.urls.forged"
 SESSION_COOKIE_NAME = "toolbridge_session"
 SECURE_SSL_REDIRECT = PRODUCTION
-# Probes and scrapers come from inside, without TLS.
-SECURE_REDIRECT_EXEMPT = [r"^livez$", r"^readyz$", r"^metrics$"]
+# Scrapers come from inside, without TLS.
+SECURE_REDIRECT_EXEMPT = [r"^metrics$"]
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 SECURE_HSTS_SECONDS = 31_536_000 if PRODUCTION else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = PRODUCTION

@@ -3,7 +3,6 @@
 from django.contrib import admin
 from django.urls import path
 
-from bridge_project import health
 from conversations.admin.connect_page import connect_page
 from conversations.api import metrics, others
 from conversations.api.urls import api
@@ -15,8 +14,6 @@ handler500 = "conversations.api.urls.failed"
 urlpatterns = [
     path("", others.root),
     path("api/event_logging/batch", others.event_logging),
-    path("livez", health.livez),
-    path("readyz", health.readyz),
     path("metrics", metrics.view),
     path("admin/connect/", admin.site.admin_view(connect_page), name="connect"),
     path("admin/", admin.site.urls),

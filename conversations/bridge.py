@@ -30,7 +30,7 @@ from conversations.state import State
 from conversations.store import Store
 from conversations.store.database import timestamp
 from conversations.store.routes import SaveLearned, SaveRest
-from conversations.store.writes import AlreadyClaimed, ClaimRow
+from conversations.store.writes import AlreadyClaimed, ClaimRow, CloseLost
 from conversations.turn import Ask, Turn
 from conversations.upstream import Upstreams
 from translation.adapter import Target
@@ -40,6 +40,8 @@ from translation.values import Note
 
 log = logging.getLogger(__name__)
 
+SETTLE_SECONDS = 8.0
+LOST_BATCH = 500
 LESSON_LIMIT = 500  # characters of a remedy
 
 
@@ -81,6 +83,7 @@ class Bridge:
         self.catalog = Catalog(router, upstreams)
         upstreams.health.tell = self._tell_rest
         self.running: dict[int, set[Turn]] = {}  # by conversation
+        self.lost: list[int] = []  # turns whose end could not be stored, until it can
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def open(self, ask: Ask, *, anew: bool = False) -> Turn | Repeat:
@@ -182,6 +185,18 @@ class Bridge:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def settle(self) -> None:
-        while self._tasks:
-            await asyncio.wait(self._tasks)
+    @property
+    def tracked(self) -> int:
+        return len(self._tasks)
+
+    async def settle(self, seconds: float = SETTLE_SECONDS) -> None:
+        """A database that is away must not keep the process: the reconciler closes what it leaves."""
+        until = time.monotonic() + seconds
+        while self._tasks and (left := until - time.monotonic()) > 0:
+            await asyncio.wait(self._tasks, timeout=left)
+
+    async def close_lost(self) -> None:
+        """What outages have left `running`, once the store is back."""
+        while chosen := self.lost[:LOST_BATCH]:
+            await self.store.write(CloseLost(tuple(chosen)))
+            del self.lost[: len(chosen)]

@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 from django.db import transaction
 from django.db.models.functions import Now
-from django.utils import timezone
 
 from conversations import search
 from conversations.deleting import Pieces
@@ -27,7 +26,7 @@ def purge(conversation: Conversation) -> None:
             message.content = outline(bytes(message.content))
         Message.objects.bulk_update(messages, ["content"])
     with transaction.atomic():
-        Change.objects.create(kind="forgotten", ref=str(pk), created_at=timezone.now())
+        Change.objects.create(kind="forgotten", ref=str(pk), created_at=Now())
         Blob.objects.filter(conversation=pk).delete()
         Claim.objects.filter(conversation=pk).delete()
         Replay.objects.filter(conversation=pk).delete()

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from django.db import transaction
 from django.db.models import Q
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from conversations.models import ApiKey, Change
@@ -60,7 +61,7 @@ def revoke(key: ApiKey) -> None:
 
 def announce(key: ApiKey) -> None:
     """Tell every process that this key changed."""
-    Change.objects.create(kind="key", ref=key.digest, created_at=timezone.now())
+    Change.objects.create(kind="key", ref=key.digest, created_at=Now())
 
 
 def _create(name: str, secret: str, **chosen: object) -> ApiKey:

@@ -7,8 +7,7 @@ from typing import Literal, TypeVar
 
 from django.db import models
 from django.db.models import Count, F, Sum
-from django.db.models.functions import TruncDate
-from django.utils import timezone
+from django.db.models.functions import Now, TruncDate
 from msgspec import Struct
 
 from conversations.models import Change, ToolEntry, UsageEntry
@@ -64,7 +63,7 @@ _DEFAULTS = sorted(DEFAULTS, key=_length, reverse=True)
 
 def announce_prices() -> None:
     """Tell every process that a price changed."""
-    Change.objects.create(kind="prices", ref="", created_at=timezone.now())
+    Change.objects.create(kind="prices", ref="", created_at=Now())
 
 
 class Total(Struct, frozen=True):

@@ -15,7 +15,7 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.db import DatabaseError
-from django.utils import timezone
+from django.db.models.functions import Now
 
 from conversations import conf, figures, ids, keys, live
 from conversations.bridge import Bridge, Settings
@@ -31,7 +31,7 @@ from conversations.prices import Price
 from conversations.routing import Router
 from conversations.state import State
 from conversations.store import Store, reads
-from conversations.store.database import Database, timestamp
+from conversations.store.database import Database
 from conversations.store.routes import Configuration, configuration
 from conversations.store.writes import Heartbeat
 from conversations.upstream import Upstreams
@@ -67,7 +67,7 @@ class WebProcess:
         self._jobs: list[asyncio.Task[None]] = []
         self._seen: set[int] = set()
         self._routes_changed = False
-        self._heard = time.time()
+        self._heard = time.monotonic()
 
     async def start_once(self) -> None:
         """Whoever comes first starts it, and everybody waits."""
@@ -125,6 +125,15 @@ class WebProcess:
             for turn in [turn for turns in self.bridge.running.values() for turn in turns]:
                 turn.end(ShuttingDown("the bridge is restarting", retry_after=1))
 
+    async def healthy(self) -> bool:
+        """Whether a request would find its store: reads are answered, and the last write was."""
+        try:
+            self.ready()
+            await self.store.read(_answers, None)
+        except StoreUnavailable:
+            return False
+        return self.store.writer.healthy
+
     def ready(self) -> Bridge:
         if self.bridge is None or self.stopping:
             raise StoreUnavailable
@@ -168,8 +177,9 @@ class WebProcess:
     def _create_row(self) -> int:
         if self.conf.storage == "durable":
             keys.ensure_environment_keys(self.conf.api_keys)
-        now = timezone.now()
-        return Process.objects.create(host=socket.gethostname()[:255], pid=os.getpid(), started_at=now, seen_at=now).pk
+        # By the database's clock, as everything that processes compare.
+        times = {"started_at": Now(), "seen_at": Now()}
+        return Process.objects.create(host=socket.gethostname()[:255], pid=os.getpid(), **times).pk
 
     async def _register_later(self) -> None:
         while self.bridge is None:
@@ -200,6 +210,8 @@ class WebProcess:
     async def _heartbeat(self) -> None:
         if self.bridge is not None:
             self.meter.touched = False
+            if self.bridge.lost and self.store.writer.healthy:
+                await self.bridge.close_lost()
             await self.store.write(Heartbeat(self.bridge.settings.process, figures.dump(self.figures())))
 
     async def _report(self) -> None:
@@ -224,9 +236,10 @@ class WebProcess:
 
     async def _changes(self) -> None:
         # After an outage the window reaches back to before it.
-        asked, since = time.time(), timestamp(self._heard - CHANGES_WINDOW)
+        asked = time.monotonic()
+        seconds = asked - self._heard + CHANGES_WINDOW
         none: list[tuple[Any, ...]] = []
-        for number, kind, ref in await self.store.read(lambda db: _changes_since(db, since, self._seen), none):
+        for number, kind, ref in await self.store.read(lambda db: _changes_of(db, seconds, self._seen), none):
             self._seen.add(number)
             self.apply(kind, ref)
         self._heard = asked
@@ -269,9 +282,20 @@ class WebProcess:
             self.bridge.track(self._load_prices())
 
 
-def _changes_since(db: Database, since: str, seen: set[int]) -> list[tuple[Any, ...]]:
-    """The numbers first: the same ones are looked at again and again, and what a purge names is long."""
-    rows = db.query("SELECT id FROM conversations_change WHERE created_at > %s ORDER BY id", (since,))
+def _answers(db: Database) -> None:
+    db.query("SELECT 1")
+
+
+def _changes_of(db: Database, seconds: float, seen: set[int]) -> list[tuple[Any, ...]]:
+    """Of the last seconds, by the clock that wrote them down: those of the machines may differ.
+
+    The numbers first: the same ones are looked at again and again, and what a purge names is long.
+    """
+    if db.sqlite:
+        since, ago = "strftime('%Y-%m-%d %H:%M:%f', 'now', %s)", f"-{seconds:.3f} seconds"
+    else:
+        since, ago = "NOW() - %s::interval", f"{seconds:.3f} seconds"
+    rows = db.query(f"SELECT id FROM conversations_change WHERE created_at > {since} ORDER BY id", (ago,))  # noqa: S608
     new = [number for (number,) in rows if number not in seen]
     if not new:
         return []

@@ -13,7 +13,6 @@ from typing import Self
 
 from django.db import connection, models, transaction
 from django.db.models.functions import Cast, Concat, Now
-from django.utils import timezone
 from msgspec import Struct
 
 from conversations import contents, expiry, search, tallies
@@ -75,14 +74,14 @@ def terminate(conversation: Conversation) -> Deleted:
             raise Conflict("the conversation is held by an operator and cannot be terminated")
         deleted = Deleted(found.messages.count(), found.turns.count(), found.tool_mappings.count())
         _hide(Conversation.objects.filter(pk=found.pk))
-        Change.objects.create(kind="conversation", ref=str(found.pk), created_at=timezone.now())
+        Change.objects.create(kind="conversation", ref=str(found.pk), created_at=Now())
     _delete([found.pk], Pieces(hurried=True))
     return deleted
 
 
 def announce_forgotten(conversation: Conversation) -> None:
     """A mapping of it was deleted: what processes have cached of it is no longer true."""
-    Change.objects.create(kind="forgotten", ref=str(conversation.pk), created_at=timezone.now())
+    Change.objects.create(kind="forgotten", ref=str(conversation.pk), created_at=Now())
 
 
 class Backlog(Struct, frozen=True):
@@ -198,7 +197,7 @@ def _hide_inactive() -> int:
         ended = Conversation.objects.filter(pk__in=chosen_pks, ended_at__isnull=False).values_list("pk", flat=True)
         if hidden:
             # What was purged is not to live on in a process's memory. One row for all: every process reads it.
-            Change.objects.create(kind="purged", ref=",".join(map(str, ended)), created_at=timezone.now())
+            Change.objects.create(kind="purged", ref=",".join(map(str, ended)), created_at=Now())
         return hidden
 
 

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable
 
-from django.utils import timezone
+from django.db.models.functions import Now
 
 from conversations import secrets
 from conversations.models import Change, Upstream
 
 
 def announce(what: str) -> None:
-    Change.objects.create(kind="routes", ref=what[:255], created_at=timezone.now())
+    Change.objects.create(kind="routes", ref=what[:255], created_at=Now())
 
 
 def give_keys(upstream: Upstream, keys: Iterable[str]) -> None:

@@ -45,7 +45,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 STALE_TRIES = 3
-CLOSE_PAUSES = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+CLOSE_PAUSES = (0.0, 1.0, 2.0, *(5.0,) * 12)
+CLOSERS = 2_000  # turns that may wait for the store to come back with all that they hold
 
 
 class Ask(Struct, frozen=True):
@@ -436,6 +437,8 @@ class Turn:
             try:
                 await self._close(status, error, None, "")
             except StoreUnavailable:
+                if self.bridge.tracked > CLOSERS:
+                    break
                 continue
             except StaleConversation:
                 self._rows.forget()  # what was used is counted all the same
@@ -443,3 +446,4 @@ class Turn:
             except OwnFault as gone:
                 log.info("state.turn_gone %s: %s", self.ask.request_id, gone.message)
             return
+        self.bridge.lost.append(self.id)

@@ -19,6 +19,7 @@ from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.auth import get_user_model
 from django.contrib.contenttypes.models import ContentType
 from django.db import DatabaseError
+from django.db.models.functions import Now
 from django.http.request import split_domain_port, validate_host
 from django.urls import path, re_path
 from django.utils import timezone
@@ -101,7 +102,7 @@ class LiveConversation(AsyncWebsocketConsumer):
         self.scope["user"] = fresh = get_user_model()._default_manager.filter(pk=user.pk).first()
         if fresh is None or not session.exists(session.session_key) or not self._may_watch():
             return False
-        Change.objects.create(kind="watch", ref=str(self.pk), created_at=timezone.now())
+        Change.objects.create(kind="watch", ref=str(self.pk), created_at=Now())
         current().hear("watch", str(self.pk))
         return True
 

@@ -7,7 +7,7 @@ import msgspec
 from asgiref.sync import async_to_sync
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.utils import timezone
+from django.db.models.functions import Now
 from msgspec import Struct
 
 from conversations import conf, secrets
@@ -79,7 +79,7 @@ def unregister(key: ApiKey, name: str) -> bool:
 
 def announce() -> None:
     """Every process reads what is registered anew."""
-    Change.objects.create(kind="hosted", ref="", created_at=timezone.now())
+    Change.objects.create(kind="hosted", ref="", created_at=Now())
 
 
 def check_url(url: str) -> None:

@@ -7,9 +7,11 @@ of a turn's work in the server was reading and planning the same ten statements.
 
 import datetime as dt
 import logging
+import os
+import socket
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from functools import lru_cache
 from typing import Any
 
@@ -29,7 +31,13 @@ OUTDATED = (
     psycopg.errors.InvalidSqlStatementName,
     psycopg.errors.DuplicatePreparedStatement,
 )
-TRANSIENT = (sqlite3.OperationalError, psycopg.OperationalError, psycopg.InterfaceError, *OUTDATED)
+TRANSIENT = (
+    sqlite3.OperationalError,
+    psycopg.OperationalError,
+    psycopg.InterfaceError,
+    psycopg.errors.ReadOnlySqlTransaction,  # a server that is being replaced by another one
+    *OUTDATED,
+)
 ERRORS = (sqlite3.Error, psycopg.Error)
 CONFLICTS = (sqlite3.IntegrityError, psycopg.IntegrityError)  # with a row that another process made meanwhile
 
@@ -138,6 +146,14 @@ class Database:
                 wrapper.close()
             except ERRORS:
                 wrapper.connection = None
+
+    def sever(self) -> None:
+        """From another thread: whoever waits for an answer on this connection is told that there will be none."""
+        raw = self._raw
+        if raw is None or self.sqlite:
+            return
+        with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(raw.fileno())) as same:
+            same.shutdown(socket.SHUT_RDWR)
 
     @property
     def broken(self) -> bool:

@@ -16,6 +16,7 @@ log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 PATIENCE = 1.5
+SEVER = 5.0  # seconds after which a read's connection is given up: its server may be gone without a word
 QUEUE_LIMIT = 5_000
 
 
@@ -26,6 +27,7 @@ class Reader:
             queue.SimpleQueue()
         )
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._busy: dict[Database, float] = {}  # since when
         self.reads = 0
         self.retries = 0
         self.failures = 0
@@ -48,7 +50,13 @@ class Reader:
                 return await future
         except TimeoutError:
             self.failures += 1
+            self._sever()
             raise StoreUnavailable from None
+
+    def _sever(self) -> None:
+        for db, since in tuple(self._busy.items()):
+            if time.monotonic() - since > SEVER:
+                db.sever()
 
     def stop(self) -> None:
         for _ in range(self._threads):
@@ -59,7 +67,9 @@ class Reader:
         while (item := self._jobs.get()) is not None:
             job, future = item
             if not future.cancelled():
+                self._busy[db] = time.monotonic()
                 self._answer(db, job, future)
+                del self._busy[db]
         db.close()
 
     def _answer(self, db: Database, job: Callable[[Database], Any], future: "asyncio.Future[Any]") -> None:

@@ -23,6 +23,7 @@ QUEUE_LIMIT = 10_000  # writes that may wait; beyond that the bridge is overload
 BATCH_LIMIT = 500
 RETRY_DELAYS = (0.1, 0.3)  # two retries, at most one second with the attempts themselves
 PATIENCE = 1.5  # seconds that a caller waits for its commit
+SEVER = 5.0  # seconds after which a transaction's connection is given up: its server may be gone without a word
 
 
 class Write(Protocol):
@@ -48,6 +49,8 @@ class Writer:
         self._waiting: list[_Entry] = []
         self._flying: list[_Entry] = []
         self._watchdog: asyncio.TimerHandle | None = None
+        self._db = Database()
+        self.healthy = True  # whether the last transaction could be made
         self._scheduled = False
         self._stalled = False
         self._closed = False
@@ -78,8 +81,8 @@ class Writer:
         return future
 
     async def drain(self) -> None:
-        """Until nothing waits and nothing flies."""
-        while self._waiting or self._flying:
+        """Until nothing waits and nothing flies; what has stalled is not waited for."""
+        while (self._waiting or self._flying) and not self._stalled:
             futures = [entry.future for entry in (*self._flying, *self._waiting)]
             await asyncio.wait(futures)
             await asyncio.sleep(0)
@@ -124,12 +127,15 @@ class Writer:
         for entry in (*self._flying, *waiting):
             if not entry.future.done():
                 entry.future.set_exception(StoreUnavailable())
+        self.healthy = False
+        assert self._loop is not None
+        self._watchdog = self._loop.call_later(SEVER - PATIENCE, self._db.sever)
         log.error("state.stall: a transaction has taken more than %s s", PATIENCE)
 
     # ------------------------------------------------------------ in the writer's thread
 
     def _run(self) -> None:
-        db = Database()
+        db = self._db
         while (batch := self._batches.get()) is not None:
             try:
                 self._commit(db, batch)
@@ -157,6 +163,7 @@ class Writer:
                 time.sleep(delay)
             else:
                 self.commits += 1
+                self.healthy = True
                 self.timings.observe(time.monotonic() - started, len(batch))
                 return
 
@@ -189,6 +196,7 @@ class Writer:
 
     def _fail(self, batch: list[_Entry], error: Exception) -> None:
         self.failures += 1
+        self.healthy = False
         log.error("state.write: the database is unavailable: %s", error)
         for entry in batch:
             entry.error = StoreUnavailable()

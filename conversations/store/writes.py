@@ -51,6 +51,8 @@ ON CONFLICT (api_key_id, kind, token) DO UPDATE SET turn = excluded.turn, conver
 ANSWERED = """
 UPDATE conversations_toolmapping SET status = %s, is_error = %s, result_size = %s, answered_at = %s, answered_turn = %s
 WHERE conversation_id = %s AND tool_use_id = %s AND status IN ('pending', 'streaming', 'repaired')"""
+LOST = """
+UPDATE conversations_turn SET status = 'error', error_type = 'overloaded_error', error_message = %s WHERE id = %s AND status = 'running'"""
 SENT = """
 UPDATE conversations_turn SET sent_parent = NULL, sent_prefix = 0, sent_depth = 0, sent_tail = %s, sent_meta = %s WHERE id = %s"""
 TOUCH = """
@@ -283,6 +285,17 @@ class WholeTurn(Struct, frozen=True):
         if ended.sent is not None:
             db.execute(SENT, (ended.sent.body, ended.sent.meta, begun.turn))
         ended.account(db)
+
+
+class CloseLost(Struct, frozen=True):
+    """Turns that have ended while the store was away for so long that what was to be told of them is forgotten."""
+
+    turns: tuple[int, ...]
+
+    def apply(self, db: Database) -> None:
+        for turn in self.turns:
+            db.execute(LOST, ("the store was away when this turn ended", turn))
+            db.execute("DELETE FROM conversations_claim WHERE turn = %s", (turn,))
 
 
 class Heartbeat(Struct, frozen=True):

@@ -7,10 +7,11 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
+import psutil
 import psycopg
 
 from tests.servers.ports import free_port, wait_until
@@ -24,6 +25,7 @@ class Postgres:
         self._command = [*command, "-h", "127.0.0.1", "-p", str(port), "-k", ""]
         self._directory = directory
         self.binaries = Path(command[0]).parent
+        self.port = port
         self._server = f"postgres://postgres@127.0.0.1:{port}"
         self._databases = 0
 
@@ -36,17 +38,30 @@ class Postgres:
         self._process.send_signal(signal.SIGINT)
         self._process.wait(20)
 
+    def kill(self) -> None:
+        """A crash of all of it: postmaster and children, none of whom can say goodbye."""
+        family = psutil.Process(self._process.pid).children(recursive=True)
+        self._process.kill()
+        for child in family:
+            with suppress(psutil.NoSuchProcess):
+                child.kill()
+        self._process.wait(20)
+
+    def address(self) -> str:
+        """Of the server itself, for its operator."""
+        return f"{self._server}/postgres"
+
     def create_database(self) -> str:
         """The URL of a new, empty database."""
         self._databases += 1
         name = f"test_{self._databases}"
-        with psycopg.connect(f"{self._server}/postgres", autocommit=True) as connection:
+        with psycopg.connect(self.address(), autocommit=True) as connection:
             connection.execute(f'CREATE DATABASE "{name}"')
         return f"{self._server}/{name}"
 
     def answers(self) -> bool:
         try:
-            psycopg.connect(f"{self._server}/postgres", connect_timeout=1).close()
+            psycopg.connect(self.address(), connect_timeout=1).close()
         except psycopg.OperationalError:
             return False
         return True

@@ -79,6 +79,10 @@ class Records:
     def executions(self, api_key: str) -> "QuerySet[ToolExecution]":
         return self.rows("ToolExecution").filter(api_key__digest=_digest(api_key)).order_by("id")
 
+    def reconnect(self) -> None:
+        """After an outage: the connection of this process may be dead too."""
+        connections[self.alias].close()
+
     def rows(self, model: str) -> "QuerySet[Any]":
         rows: QuerySet[Any] = apps.get_model("conversations", model)._default_manager.using(self.alias)
         return rows

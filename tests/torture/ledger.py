@@ -117,6 +117,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
     try:
         outcome = yield
     except (Exception, pytest.fail.Exception) as error:
+        for detail in proof.details:
+            error.add_note(detail)
         proof.failed(f"{pyfuncitem.name}: {error}"[:2000])
         raise
     finally:

@@ -48,6 +48,7 @@ class Proxy:
         self.accepted = 0
         self._numbers = itertools.count()
         self._writers: set[asyncio.StreamWriter] = set()
+        self._forgotten: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
         self._loop = asyncio.new_event_loop()
@@ -81,6 +82,10 @@ class Proxy:
 
     def flow(self) -> None:
         self._loop.call_soon_threadsafe(self._flowing.set)
+
+    def forget(self) -> None:
+        """The connections that are open now hear nothing more, ever, and are not told; new ones are fine."""
+        self._loop.call_soon_threadsafe(self._forgotten.update, self._writers)
 
     def cut(self) -> int:
         """Resets every open connection; how many there were."""
@@ -147,6 +152,7 @@ class Proxy:
             await asyncio.gather(*ways, return_exceptions=True)
             for each in both:
                 self._writers.discard(each)
+                self._forgotten.discard(each)
                 each.close()
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, fault: Fault | None) -> None:
@@ -159,6 +165,8 @@ class Proxy:
                 passed += len(data)
                 await asyncio.sleep(self.delay)
                 await self._flowing.wait()
+                if writer in self._forgotten:
+                    continue
                 writer.write(data)
                 await writer.drain()
         except OSError:

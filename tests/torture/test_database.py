@@ -1,0 +1,266 @@
+"""The database dies in every way that databases die, under steady traffic. Own faults look like it, and heal."""
+
+import resource
+import signal
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
+
+import psutil
+import psycopg
+import pytest
+
+from tests.api.conftest import CHAT, Connect, Serve, Served
+from tests.servers import chat
+from tests.servers.client import TOOL, Client, result
+from tests.servers.ports import wait_until
+from tests.servers.postgres import Postgres, running_postgres
+from tests.torture.ledger import SCALE, Proof, Trials
+from tests.torture.load import Load, Reply
+from tests.torture.proxy import Proxy
+
+FULL = SCALE is not None
+RATE = 50 if FULL else 10
+OUTAGE = 60 * min(1.0, max(SCALE * 10, 0.1)) if SCALE is not None else 3.0  # seconds
+# A loaded machine of the suite is given more time than the promise says.
+PROMPT = 2.0 if FULL else 8.0
+RECOVERY = 10.0 if FULL else 30.0
+CALL = ("call_1", "get_weather", {"city": "Oslo"})
+SETTINGS = (
+    "fsync=off",
+    "full_page_writes=off",
+    "max_connections=40",
+    "superuser_reserved_connections=0",
+    "shared_buffers=16MB",
+)
+
+Faults = dict[str, Callable[[], AbstractContextManager[None]]]
+
+
+def sqlite_faults(served: Served) -> Faults:
+    return {"locked": partial(locked, served), "disk full": partial(full, served)}
+
+
+def postgres_faults(postgres: Postgres, proxy: Proxy) -> Faults:
+    return {
+        "killed": partial(killed, postgres),
+        "read-only": partial(read_only, postgres),
+        "connection limit": partial(crowded, postgres),
+        "stalled": partial(stalled, proxy),
+        "gone": partial(gone, proxy),
+    }
+
+
+@contextmanager
+def locked(served: Served) -> Iterator[None]:
+    connection = sqlite3.connect(served.database_url.removeprefix("sqlite:///"), isolation_level=None, timeout=30)
+    try:
+        connection.execute("BEGIN EXCLUSIVE")
+        yield
+    finally:
+        connection.close()
+
+
+@contextmanager
+def full(served: Served) -> Iterator[None]:
+    """No file of the bridge may grow: the system says EFBIG, as it says ENOSPC on a full disk."""
+    before = resource.prlimit(served.bridge.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(served.bridge.pid, resource.RLIMIT_FSIZE, (1, before[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(served.bridge.pid, resource.RLIMIT_FSIZE, before)
+
+
+@contextmanager
+def killed(postgres: Postgres) -> Iterator[None]:
+    postgres.kill()
+    try:
+        yield
+    finally:
+        postgres.start()
+
+
+@contextmanager
+def read_only(postgres: Postgres) -> Iterator[None]:
+    switch = "default_transaction_read_only"
+    _admin(postgres, f"ALTER SYSTEM SET {switch} = on", "SELECT pg_reload_conf()")
+    try:
+        yield
+    finally:
+        _admin(postgres, f"SET {switch} = off", f"ALTER SYSTEM RESET {switch}", "SELECT pg_reload_conf()")
+
+
+@contextmanager
+def crowded(postgres: Postgres) -> Iterator[None]:
+    """Others have all connections."""
+    taken: list[psycopg.Connection[tuple[object, ...]]] = []
+    with psycopg.connect(postgres.address(), autocommit=True) as admin:
+        try:
+            deadline = time.monotonic() + 2
+            while time.monotonic() < deadline:
+                admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname LIKE 'test_%'")
+                _take(postgres, taken)
+            yield
+        finally:
+            for connection in taken:
+                connection.close()
+
+
+@contextmanager
+def stalled(proxy: Proxy) -> Iterator[None]:
+    """The way to it is silent, 5 s at a time."""
+    ending = threading.Event()
+
+    def breathe() -> None:
+        while not ending.is_set():
+            proxy.stall()
+            ending.wait(5)
+            proxy.flow()
+            ending.wait(0.2)
+
+    breathing = threading.Thread(target=breathe)
+    breathing.start()
+    try:
+        yield
+    finally:
+        ending.set()
+        breathing.join()
+
+
+@contextmanager
+def gone(proxy: Proxy) -> Iterator[None]:
+    """Its machine lost power: nobody is told that the connections are dead; then another one takes its address."""
+    proxy.forget()
+    proxy.stall()
+    try:
+        yield
+    finally:
+        proxy.flow()
+
+
+def _take(postgres: Postgres, taken: "list[psycopg.Connection[tuple[object, ...]]]") -> None:
+    try:
+        while True:
+            taken.append(psycopg.connect(postgres.address(), connect_timeout=1))
+    except psycopg.OperationalError:
+        time.sleep(0.02)
+
+
+def _admin(postgres: Postgres, *statements: str) -> None:
+    with psycopg.connect(postgres.address(), autocommit=True) as connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+@pytest.mark.proves("database")
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("database_kind", ["sqlite", "postgres"])
+def test_own_faults_look_like_own_faults_and_heal(
+    serve: Serve, connect: Connect, database_kind: str, proof: Proof, trials: Trials
+) -> None:
+    with ExitStack() as stack:
+        if database_kind == "postgres":
+            postgres = stack.enter_context(running_postgres(SETTINGS))
+            proxy = stack.enter_context(Proxy(postgres.port))
+            url = postgres.create_database().replace(f":{postgres.port}/", f":{proxy.port}/")
+            served = serve(url)
+            faults = postgres_faults(postgres, proxy)
+        else:
+            served = serve()
+            faults = sqlite_faults(served)
+        client = connect(served)
+        served.upstream.always(CHAT, chat.streamed_calls(CALL))
+        assert client.ask("Hi").status_code == 200
+        rounds = trials(20 / 7 * len(faults), len(faults))
+        for number in range(max(rounds, len(faults))):
+            name = list(faults)[number % len(faults)]
+            with proof.trial(f"{database_kind}, {name}"):
+                _outage(served, client, faults[name], proof)
+        served.bridge.stop()
+
+
+def _outage(served: Served, client: Client, fault: Callable[[], AbstractContextManager[None]], proof: Proof) -> None:
+    before = _connections(served)
+    with Load(served.bridge.url, client.api_key, RATE) as load:
+        wait_until(lambda: sum(reply.good for reply in load.replies) >= 5, "traffic flows")
+        with fault():
+            began = time.monotonic()
+            _unready(served)
+            time.sleep(max(0.0, OUTAGE - (time.monotonic() - began)))
+            over = time.monotonic()
+        healed = _healed(served, load, over)
+        proof.worst("seconds until it heals", healed)
+    _answered(load.replies, began, over, proof)
+    assert healed <= RECOVERY, f"healed after {healed:.1f} s"
+    _kept(served, client, load.replies)
+    wait_until(lambda: _connections(served) <= before + 2, f"no connection is leaked ({before} before)", seconds=15)
+
+
+def _unready(served: Served) -> None:
+    """Within the time that the heartbeat takes to notice."""
+    wait_until(lambda: served.bridge.status("/readyz") == 503, "/readyz says 503", seconds=RECOVERY)
+    alive = time.monotonic()
+    assert served.bridge.status("/livez") == 200
+    assert time.monotonic() - alive < PROMPT, "/livez answers at once"
+
+
+def _healed(served: Served, load: Load, over: float) -> float:
+    """Seconds from the fault's end until ten answers in a row are good and it is ready again."""
+
+    def healthy() -> bool:
+        last = load.since(over)[-10:]
+        return len(last) == 10 and all(reply.good for reply in last)
+
+    wait_until(healthy, "ten answers in a row are good", seconds=60)
+    wait_until(lambda: served.bridge.status("/readyz") == 200, "/readyz says 200", seconds=60)
+    return time.monotonic() - over - 10 / RATE
+
+
+def _answered(replies: list[Reply], began: float, over: float, proof: Proof) -> None:
+    during = [reply for reply in replies if began <= reply.began <= over]
+    refused = [reply for reply in during if reply.status != 200]
+    assert refused, "the fault was felt"
+    for reply in replies:
+        assert reply.status in (200, 503, 529), f"{reply.status}: {reply.text[:300]}"
+        assert reply.ended, f"a stream without its one terminator: {reply.text[-300:]}"
+        if reply.status != 200:
+            assert int(reply.retry_after) >= 1
+            assert '"overloaded_error"' in reply.text
+    slowest = max(reply.seconds for reply in during)
+    proof.worst("slowest answer in an outage, seconds", slowest)
+    assert slowest <= PROMPT, f"an answer took {slowest:.2f} s"
+
+
+def _kept(served: Served, client: Client, replies: list[Reply]) -> None:
+    """Every call that was shown is known, and no turn was forgotten."""
+    served.records.reconnect()
+    shown = {call for reply in replies for call in reply.calls}
+    stored = set(served.records.rows("ToolMapping").filter(tool_use_id__in=shown).values_list("tool_use_id", flat=True))
+    assert shown == stored, f"{len(shown - stored)} calls were shown and not stored"
+    running = served.records.turns(client.api_key).filter(status="running")
+    wait_until(lambda: not running.exists(), "no turn is left running", seconds=90)
+    assert client.ask(result(next(iter(shown))), tools=[TOOL]).status_code == 200
+
+
+def _connections(served: Served) -> int:
+    """Sockets and files that the bridge has open, but for its clients'."""
+    bridge = psutil.Process(served.bridge.pid)
+    ours = [each for each in bridge.net_connections() if each.laddr.port != served.bridge.port]
+    return len(ours) + len(bridge.open_files())
+
+
+def test_a_bridge_that_is_stopped_while_its_database_is_away_stops(serve: Serve, connect: Connect) -> None:
+    """And does not wait for it longer than the grace period."""
+    served = serve()
+    client = connect(served)
+    served.upstream.always(CHAT, chat.streamed_calls(CALL))
+    assert client.ask("Hi").status_code == 200
+    with locked(served):
+        assert client.ask("Hi").status_code == 529
+        began = time.monotonic()
+        served.bridge.stop(signal.SIGTERM)
+        assert time.monotonic() - began < 25
