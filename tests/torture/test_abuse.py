@@ -1,0 +1,159 @@
+"""Clients that are too slow, too big, or not there: they cost little, and the others go on."""
+
+import json
+import socket
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.api.conftest import Connect, Serve, Served
+from tests.servers import chat
+from tests.servers.client import TOOL, Client, body
+from tests.servers.script import Answer, Raw, Recorded, Silence, sse_answer
+from tests.servers.upstream import ScriptedUpstream
+from tests.torture.ledger import SCALE, Proof, sized
+from tests.torture.load import Load
+
+FULL = SCALE is not None
+CONNECTIONS = sized(1_000, 100)
+MESSAGES = sized(100_000, 2_000)
+TOOLS = sized(10_000, 500)
+MEGABYTES = 31 if FULL else 8
+RATE = 20 if FULL else 5
+SLOWEST = 5.0 if FULL else 20.0  # seconds that another client may ever wait
+ENDLESS = "Never stop."
+MUCH = sse_answer(*[chat.chunk({"content": "x" * 50_000})] * 50, Silence())
+WORD = chat.text("ok")
+MEMORY = 600 if FULL else 300  # megabytes more than before
+
+
+class Upstream(ScriptedUpstream):
+    """Who asks for it gets more than it will read; everybody else a word."""
+
+    def _answer_for(self, request: Recorded) -> Answer | Raw:
+        self.requests.clear()
+        return MUCH if ENDLESS.encode() in request.body else WORD
+
+
+def head(client: Client, length: int) -> bytes:
+    return (
+        "POST /v1/messages HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
+        f"x-api-key: {client.api_key}\r\ncontent-length: {length}\r\n"
+    ).encode()
+
+
+@contextmanager
+def sockets(served: Served, count: int) -> Iterator[list[socket.socket]]:
+    with ExitStack() as stack:
+        yield [
+            stack.enter_context(socket.create_connection(("127.0.0.1", served.bridge.port), timeout=30))
+            for _ in range(count)
+        ]
+
+
+def slow_heads(served: Served, client: Client) -> None:
+    """A line of the head now and then, and never the end."""
+    with sockets(served, CONNECTIONS) as opened:
+        for line in (b"POST /v1/messages HTTP/1.1\r\n", b"host: 127.0.0.1\r\n", b"x-slow: 1\r\n"):
+            for sock in opened:
+                sock.sendall(line)
+            time.sleep(0.5)
+
+
+def slow_bodies(served: Served, client: Client) -> None:
+    with sockets(served, CONNECTIONS) as opened:
+        for sock in opened:
+            sock.sendall(head(client, 1_000_000) + b"\r\n{")
+        for _ in range(3):
+            for sock in opened:
+                sock.sendall(b" ")
+            time.sleep(0.5)
+
+
+def half_open(served: Served, client: Client) -> None:
+    """They asked, and their machine is gone: nobody reads, nobody says goodbye."""
+    asked = json.dumps(body(ENDLESS, stream=True)).encode()
+    with sockets(served, min(CONNECTIONS, 200)) as opened:
+        for sock in opened:
+            sock.sendall(head(client, len(asked)) + b"\r\n" + asked)
+        time.sleep(2)
+
+
+def big_bodies(served: Served, client: Client) -> None:
+    words = "x" * (MEGABYTES * 1_000_000)
+    for _ in range(2):
+        response = client.http.post("/v1/messages", json=body(words), timeout=120)
+        assert response.status_code == 200, response.text[:300]
+    response = client.http.post("/v1/messages", content=b" " * 34_000_000, timeout=120)
+    assert response.status_code == 413
+
+
+def long_history(served: Served, client: Client) -> None:
+    said = [{"role": ("user", "assistant")[n % 2], "content": f"Message {n}"} for n in range(MESSAGES - 1)]
+    response = client.http.post("/v1/messages", json=body(*said), timeout=300)
+    assert response.status_code in (200, 400), response.text[:300]
+
+
+def many_tools(served: Served, client: Client) -> None:
+    tools: list[Any] = [{**TOOL, "name": f"tool_{number}"} for number in range(TOOLS)]
+    response = client.http.post("/v1/messages", json=body("Hi", tools=tools), timeout=300)
+    assert response.status_code in (200, 400), response.text[:300]
+
+
+ABUSES: dict[str, Callable[[Served, Client], None]] = {
+    "slow heads": slow_heads,
+    "slow bodies": slow_bodies,
+    "half-open sockets": half_open,
+    "bodies of 32 MB": big_bodies,
+    "a history of 100,000 messages": long_history,
+    "10,000 tools": many_tools,
+}
+
+
+@pytest.fixture
+def around() -> Iterator[Upstream]:
+    with Upstream() as server:
+        yield server
+
+
+@pytest.mark.proves("abuse")
+@pytest.mark.timeout(240)
+def test_the_others_go_on_and_memory_is_bounded(serve: Serve, connect: Connect, around: Upstream, proof: Proof) -> None:
+    served = serve(OPENAI_BASE_URL=f"{around.url}/openai/v1")
+    abuser, other = connect(served), connect(served)
+    bridge = psutil.Process(served.bridge.pid)
+    assert other.ask("Hi").status_code == 200
+    usual = _usual(served, other)
+    for name, abuse in ABUSES.items():
+        with proof.trial(name):
+            before = bridge.memory_info().rss / 1e6
+            with Load(served.bridge.url, other.api_key, RATE, _question) as load:
+                abuse(served, abuser)
+                during = bridge.memory_info().rss / 1e6
+            _went_on(load, name, usual, proof)
+            proof.worst(f"{name}: MB more", during - before)
+            assert during - before < MEMORY, f"{during - before:.0f} MB more"
+    assert other.ask("Hi").status_code == 200
+
+
+def _question(number: int) -> dict[str, Any]:
+    return body(f"Question {number}", stream=number % 2 == 0)
+
+
+def _usual(served: Served, other: Client) -> float:
+    with Load(served.bridge.url, other.api_key, RATE, _question) as load:
+        time.sleep(5 if FULL else 1)
+    return statistics.median(reply.seconds for reply in load.replies)
+
+
+def _went_on(load: Load, name: str, usual: float, proof: Proof) -> None:
+    assert all(reply.good for reply in load.replies), [reply.text for reply in load.replies if not reply.good][:2]
+    slowest = max((reply.seconds for reply in load.replies), default=0.0)
+    proof.worst(f"{name}: slowest other, s", slowest)
+    proof.worst(f"{name}: median of others, share of usual", statistics.median(r.seconds for r in load.replies) / usual)
+    assert slowest < SLOWEST, f"another client waited for {slowest:.1f} s"

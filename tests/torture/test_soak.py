@@ -1,0 +1,121 @@
+"""Traffic of all kinds for a long time: nothing grows but the database."""
+
+import asyncio
+import random
+import statistics
+
+import httpx
+import psutil
+import pytest
+
+from tests.api.conftest import Connect, Serve, Served
+from tests.servers import chat
+from tests.servers.client import NO_AUTHORITIES, TOOL, body
+from tests.servers.ports import wait_until
+from tests.servers.script import Answer, Pause, Raw, Recorded, sse_answer
+from tests.servers.upstream import ScriptedUpstream
+from tests.torture.ledger import SCALE, Proof, Trials
+
+TOGETHER = 16
+SAMPLES = 20
+SLOPE = 1.0  # MB per 10,000 requests
+CALL = ("call_1", "get_weather", {"city": "Oslo"})
+ANSWERS = (
+    chat.text("ok"),
+    chat.calls(CALL),
+    chat.streamed_text("Hel", "lo"),
+    chat.streamed_calls(CALL),
+    sse_answer(chat.chunk({"content": "slow"}), Pause(0.05), *chat.ending("stop")),
+    chat.error(500, "try later"),
+)
+
+
+class Mixed(ScriptedUpstream):
+    """Answers of all kinds, and remembers nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._random = random.Random(3)
+
+    def _answer_for(self, request: Recorded) -> Answer | Raw:
+        answers = ANSWERS[2:5] if request.json().get("stream") else ANSWERS[:2]
+        return ANSWERS[5] if self._random.random() < 0.02 else self._random.choice(answers)
+
+
+@pytest.mark.proves("soak")
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("database_kind", ["sqlite", "postgres"] if SCALE is not None else ["sqlite"])
+def test_nothing_grows_but_the_database(
+    serve: Serve, connect: Connect, request: pytest.FixtureRequest, database_kind: str, proof: Proof, trials: Trials
+) -> None:
+    url = request.getfixturevalue("postgres_url") if database_kind == "postgres" else None
+    with Mixed() as upstream:
+        served = serve(url, OPENAI_BASE_URL=f"{upstream.url}/openai/v1")
+        bridge = psutil.Process(served.bridge.pid)
+        api_key, count = connect(served).api_key, trials(100_000, 300)
+        wave = max(50, count // SAMPLES)
+        # Caches fill and code is loaded before anything is counted.
+        asyncio.run(_wave(served, api_key, -wave, wave, proof))
+        _rested(served)
+        measured = [(0, bridge.memory_info().rss, bridge.num_fds(), bridge.num_threads())]
+        for done in range(0, count, wave):
+            asyncio.run(_wave(served, api_key, done, wave, proof))
+            _rested(served)
+            measured.append((done + wave, bridge.memory_info().rss, bridge.num_fds(), bridge.num_threads()))
+        running = served.records.turns(api_key).filter(status="running")
+        wait_until(lambda: not running.exists(), "no turn runs any more")
+    _flat(measured, proof)
+
+
+def _flat(measured: list[tuple[int, int, int, int]], proof: Proof) -> None:
+    requests, memory, descriptors, threads = zip(*measured, strict=True)
+    slope = statistics.linear_regression(requests, memory).slope * 10_000 / 1e6
+    proof.worst("MB per 10,000 requests", slope)
+    proof.worst("most file descriptors", max(descriptors))
+    assert max(descriptors) <= descriptors[0] + 15, f"file descriptors: {descriptors}"
+    assert max(threads) <= threads[0] + 5, f"threads: {threads}"
+    # A slope of few requests is noise: each of them may load something for the first time.
+    if requests[-1] >= 20_000:
+        assert slope < SLOPE, f"{slope:.2f} MB per 10,000 requests: {memory}"
+
+
+async def _wave(served: Served, api_key: str, first: int, count: int, proof: Proof) -> None:
+    limits = httpx.Limits(max_connections=TOGETHER, max_keepalive_connections=TOGETHER)
+    async with httpx.AsyncClient(
+        base_url=served.bridge.url, headers={"x-api-key": api_key}, timeout=60, verify=NO_AUTHORITIES, limits=limits
+    ) as http:
+        places = asyncio.Semaphore(TOGETHER)
+
+        async def one(number: int) -> None:
+            async with places:
+                try:
+                    await _request(http, number)
+                except (httpx.HTTPError, AssertionError) as error:
+                    proof.failed(f"request {number}: {type(error).__name__}: {error}")
+                else:
+                    proof.passed(number >= 0)
+
+        await asyncio.gather(*(one(number) for number in range(first, first + count)))
+
+
+async def _request(http: httpx.AsyncClient, number: int) -> None:
+    """A stream, a whole answer, or a stream that its client leaves; in new conversations and in old ones."""
+    stream, leaves = number % 3 != 0, number % 7 == 0
+    headers = {"x-conversation-id": f"c-{number // 5}"} if number % 2 else {}
+    asked = body(f"Question {number} " + "of some length " * 20, tools=[TOOL], stream=stream)
+    async with http.stream("POST", "/v1/messages", json=asked, headers=headers) as response:
+        assert response.status_code in (200, 502), await response.aread()
+        async for _ in response.aiter_bytes():
+            if leaves:
+                return
+
+
+def _rested(served: Served) -> None:
+    """Clients have gone, and so have their connections."""
+    bridge = psutil.Process(served.bridge.pid)
+
+    def quiet() -> bool:
+        found = [each for each in bridge.net_connections() if each.status == "ESTABLISHED"]
+        return sum(each.laddr.port == served.bridge.port for each in found) < 3
+
+    wait_until(quiet, "the clients' connections are closed")
