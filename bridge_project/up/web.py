@@ -51,7 +51,7 @@ class Web(uvicorn.Server):
                 "bridge_project.asgi:application",
                 loop="uvloop",
                 http="httptools",
-                ws="websockets-sansio",
+                ws="bridge_project.up.sockets:Sockets",
                 lifespan="on",
                 log_config=None,
                 access_log=False,
