@@ -6,8 +6,9 @@ from conversations.upstream import Answer, Upstreams, key_refused
 from translation import adapters
 from translation.accumulator import Accumulator
 from translation.adapter import RoundsWriter, UpstreamRequest, Writer
-from translation.errors import BridgeError
+from translation.errors import BridgeError, PromptTooLong
 from translation.events import Event, Failed, Finished, MessageStart, Relayed, WireEvent
+from translation.overflow import counted
 from translation.policies import Watch
 from translation.values import Request, Usage
 
@@ -34,6 +35,7 @@ class Attempt:
         self._request = request
         self._sent = sent
         self._watch = watch
+        self._estimate = start.usage.input_tokens
         self._raw_size = 0
         self._answer: Answer | None = None
         self._adapter = adapters.adapter(route.target.profile)
@@ -59,7 +61,10 @@ class Attempt:
     def _failure(self, answer: Answer, body: bytes) -> BridgeError:
         if answer.status in (401, 403):
             return key_refused(answer.status)
-        return self._adapter.failure(self.route.target, answer.status, answer.headers, body)
+        return self._counted(self._adapter.failure(self.route.target, answer.status, answer.headers, body))
+
+    def _counted(self, error: BridgeError) -> BridgeError:
+        return counted(error, self.route.target, self._estimate) if isinstance(error, PromptTooLong) else error
 
     async def events(self) -> list[Event]:
         """What the next upstream read brings; nothing when the reader was nudged."""
@@ -74,6 +79,7 @@ class Attempt:
         else:
             return []
         if events and isinstance(events[-1], Failed):
+            events[-1] = Failed(self._counted(events[-1].error))
             self._scrub(events[-1].error)
         return events if self._watch is None else self._watch.feed(events)
 

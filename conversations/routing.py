@@ -16,7 +16,7 @@ from conversations.upstream import Upstream
 from translation.adapter import Target
 from translation.errors import NotFound
 from translation.policies import Policy
-from translation.providers.profiles import PROFILES
+from translation.providers.profiles import PROFILES, Profile
 from translation.remedies import Remedy, remembered
 
 VARIABLES = {
@@ -165,8 +165,14 @@ class Router:
             raise NotFound(f"model: {name}/ names no model")
         if not upstream.base_url:
             raise NotFound(f"model: {name} has no address; set {_stem(name)}_BASE_URL")
-        profile = reduce(remembered, self._lessons.get((name, model), ()), upstream.profile)
+        profile = reduce(remembered, self._lessons.get((name, model), ()), _profile(upstream, model))
         return Route(upstream, Target(name, model, profile), policy or self._policy)
+
+
+def _profile(upstream: Upstream, model: str) -> Profile:
+    """A server has one address for models that do not speak alike: the model's name tells."""
+    siblings = (PROFILES[name] for pattern, name in upstream.profile.siblings if fnmatchcase(model.lower(), pattern))
+    return next(siblings, upstream.profile)
 
 
 def _hint(name: str) -> str:

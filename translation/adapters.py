@@ -67,7 +67,7 @@ def writer(profile: Profile, request: Request, message_id: str, hosted: Mapping[
         signature=f"toolbridge_{message_id}",
         eager=frozenset(tool.name for tool in request.tools if tool.eager),
         omit_thinking=request.thinking is not None and request.thinking.display == "omitted",
-        starts_early=request.stream,
+        live=request.stream,
         hosted=hosted or NONE_HOSTED,
     )
 

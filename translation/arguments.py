@@ -1,6 +1,7 @@
 """A tool call's arguments while they stream in: what may be shown live, and whether the whole is one JSON object."""
 
 import json
+import re
 
 import jiter
 import msgspec
@@ -9,6 +10,8 @@ from translation.errors import UpstreamProtocolError
 from translation.unicode import well_formed
 from translation.unreadable import UNREADABLE
 
+FENCE = re.compile(r"\A```\w*\s*(.*?)\s*```\Z", re.DOTALL)
+TRAILING = re.compile(r'("(?:[^"\\]|\\.)*+")|,(?=\s*+[}\]])', re.DOTALL)  # a comma before a bracket, outside of strings
 PLACEHOLDERS = ("", "{}", "null", '""')  # some servers send one of these first, and the arguments after it
 
 
@@ -49,6 +52,11 @@ class Arguments:
         return mend(text)
 
     @property
+    def over(self) -> bool:
+        """Whether an object has come whole: nothing can follow it."""
+        return bool(self._parts) and is_object(self.text.strip())
+
+    @property
     def complete(self) -> bool:
         """Whether what came so far is already one JSON object, or nothing at all."""
         text = (self._held + self.text).strip()
@@ -75,6 +83,8 @@ def mend(text: str) -> tuple[str, str]:
     if isinstance(value, str) and is_object(value.strip()):
         return value.strip(), "arguments were encoded twice"
     value = _tolerated(text)
+    if not isinstance(value, dict):
+        value = _tolerated(TRAILING.sub(r"\1", FENCE.sub(r"\1", text)))
     if isinstance(value, dict):
         return well_formed(json.dumps(value, ensure_ascii=False)), "arguments held characters that JSON does not allow"
     value = _closed(text)

@@ -3,6 +3,7 @@
 import re
 
 from translation import plain
+from translation.tool_changes import changed, changes
 from translation.values import Block, Note, Request, ServerToolResult, Text, Tool, ToolReference, ToolResult, ToolUse
 
 TOOL_NAME = re.compile(rb'"tool_name"\s*:\s*"([^"\\]+)"')
@@ -10,15 +11,18 @@ TOOL_NAME = re.compile(rb'"tool_name"\s*:\s*"([^"\\]+)"')
 
 def available(request: Request, notes: list[Note]) -> tuple[Tool, ...]:
     """The tools without the deferred ones that nothing in the history has named or called yet."""
-    if not any(tool.defer_loading for tool in request.tools):
-        return request.tools
+    made = changes(request)
+    declared = changed(request.tools, made, notes) if made else request.tools
+    if not any(tool.defer_loading for tool in declared):
+        return declared
     named = {name for message in request.messages for name in _named(message.blocks)}
+    named.update(change.name for change in made if change.adds)
     if request.tool_choice is not None:
         named.add(request.tool_choice.name)
-    tools = tuple(tool for tool in request.tools if not tool.defer_loading or tool.name in named)
-    if len(tools) == len(request.tools):
-        return request.tools
-    left = ", ".join(tool.name for tool in request.tools if tool.defer_loading and tool.name not in named)
+    tools = tuple(tool for tool in declared if not tool.defer_loading or tool.name in named)
+    if len(tools) == len(declared):
+        return declared
+    left = ", ".join(tool.name for tool in declared if tool.defer_loading and tool.name not in named)
     notes.append(Note("repair", "tools-deferred", f"tools: not loaded yet, so left out: {left}"))
     return tools
 

@@ -42,7 +42,15 @@ class InvalidRequest(ClientFault):
 
 
 class PromptTooLong(InvalidRequest):
-    """Clients compact on exactly this wording: `prompt is too long: N tokens > M maximum`."""
+    """Clients compact on exactly this wording: `prompt is too long: N tokens > M maximum`.
+
+    0 is a number that the upstream did not tell: `overflow.counted` puts one in its place.
+    """
+
+    def __init__(self, found: int = 0, limit: int = 0) -> None:
+        super().__init__(f"prompt is too long: {found or 'unknown'} tokens > {limit or 'unknown'} maximum")
+        self.found = found
+        self.limit = limit
 
 
 class UnknownToolResult(InvalidRequest):

@@ -17,6 +17,7 @@ from translation.deferred import available, spoken
 from translation.legal import exchanged, is_acceptable
 from translation.providers.profiles import Profile
 from translation.results import Call, answered, demoted, is_blank
+from translation.tool_changes import told
 from translation.values import (
     Block,
     Document,
@@ -42,10 +43,10 @@ def repair(request: Request, profile: Profile) -> tuple[Request, tuple[Note, ...
     notes: list[Note] = []
     native = profile.dialect == "anthropic"
     given = list(request.messages)
-    if not profile.mid_system:
+    if not native:
         for index, message in enumerate(given):
             if message.role == "system":
-                given[index] = _reminder(message, index, notes)
+                given[index] = told(message) if profile.mid_system else _reminder(told(message), index, notes)
     messages = tuple(_Repair(notes, native=native).run(given))
     tools = request.tools if native else available(request, notes)
     if tools is not request.tools:

@@ -1,10 +1,12 @@
 """Context overflow, in whatever words an upstream says it, as the one sentence that clients act on.
 
-Clients compact their history when an error starts with `prompt is too long`.
+Clients compact their history when an error starts with `prompt is too long`, by as much as its numbers say.
 """
 
 import re
+from fnmatch import fnmatchcase
 
+from translation.adapter import Target
 from translation.errors import PromptTooLong
 
 CODES = ("context_length_exceeded", "model_max_prompt_tokens_exceeded", "exceed_context_size_error", "1261")
@@ -54,10 +56,27 @@ def overflow(message: str, code: str = "") -> PromptTooLong | None:
     for pattern in NUMBERED:
         found = pattern.search(message)
         if found:
-            return PromptTooLong(_sentence(found.groupdict()))
+            return PromptTooLong(*_numbers(found.groupdict()))
     if code in CODES or WORDED.search(message):
-        return PromptTooLong(f"prompt is too long: the upstream told no token counts, but: {message[:300]}")
+        return PromptTooLong()
     return None
+
+
+def counted(error: PromptTooLong, target: Target, estimate: int) -> PromptTooLong:
+    """With both numbers: the upstream's own where it told them, else our estimate and the model's known window.
+
+    The upstream has found more than the maximum, so the estimate is at least that. Where nobody knows the window, all
+    that is known is that it is smaller than the prompt.
+    """
+    limit = error.limit or window(target)
+    found = error.found or max(estimate, limit + 1, 2)
+    return PromptTooLong(found, limit if 0 < limit < found else found - 1)
+
+
+def window(target: Target) -> int:
+    """The largest prompt that the model takes, 0 when that is not known."""
+    name = target.model.lower().rpartition("/")[2]
+    return next((tokens for pattern, tokens in target.profile.windows if fnmatchcase(name, pattern)), 0)
 
 
 def answer_limit(message: str) -> int | None:
@@ -69,11 +88,7 @@ def answer_limit(message: str) -> int | None:
     return room if room > 0 else None
 
 
-def _sentence(numbers: dict[str, str | None]) -> str:
-    limit = numbers["m"]
-    found = numbers.get("n") or (str(int(numbers["a"] or 0) + int(numbers["b"] or 0)) if "a" in numbers else None)
-    if found and limit:
-        return f"prompt is too long: {found} tokens > {limit} maximum"
-    if found:
-        return f"prompt is too long: {found} tokens, more than the model's maximum"
-    return f"prompt is too long: more tokens than the {limit} maximum"
+def _numbers(told: dict[str, str | None]) -> tuple[int, int]:
+    """How many tokens were found and how many are allowed; 0 where it does not say."""
+    number = {name: int(text) for name, text in told.items() if text}
+    return number.get("n", 0) or number.get("a", 0) + number.get("b", 0), number.get("m", 0)

@@ -64,9 +64,9 @@ class _Call:
 class BlockWriter:
     """Turns an answer's events into the client's stream grammar.
 
-    `eager` names the tools whose arguments go out live; `hosted` are those that the bridge runs itself, by their names;
-    `starts_early` is off when the answer is folded into one message, where a call that is cut off can still be left out
-    altogether.
+    A call is written when it is complete, since one that the token limit cuts off must not be seen: clients would run
+    it without its arguments. `eager` names the tools whose arguments go out live, which is off (`live`) when the answer
+    is folded into one message; `hosted` are those that the bridge runs itself, by their names.
     """
 
     def __init__(
@@ -75,13 +75,12 @@ class BlockWriter:
         signature: str,
         eager: frozenset[str] = frozenset(),
         omit_thinking: bool = False,
-        starts_early: bool = True,
+        live: bool = True,
         hosted: Mapping[str, Offer] = NONE_HOSTED,
     ) -> None:
         self._signature = signature
-        self._eager = eager
+        self._eager = eager - hosted.keys() if live else frozenset()  # what the bridge runs, clients see whole
         self._omit_thinking = omit_thinking
-        self._starts_early = starts_early
         self._hosted = hosted
         self._index = 0  # of the next block
         self._open: str | _Call | None = None  # "text", "thinking" or a call
@@ -219,15 +218,10 @@ class BlockWriter:
     def _start_call(self, started: ToolStarted, out: list[WireEvent]) -> None:
         if not is_name(started.name):
             raise UpstreamProtocolError(f"the upstream called a tool by a name that is none: {started.name!r}")
+        if not self._blocked():
+            self._close(out)
         self._calls[started.call] = call = _Call(started)
-        if self._blocked() or self._held(call):
-            self._waiting.append(call)
-        else:
-            self._open_call(call, out)
-
-    def _held(self, call: _Call) -> bool:
-        """Nobody has to see it before it is complete, or nobody may."""
-        return not call.ended and (not self._starts_early or call.started.name in self._hosted)
+        self._waiting.append(call)
 
     def _open_call(self, call: _Call, out: list[WireEvent]) -> None:
         self._close(out)
@@ -250,6 +244,7 @@ class BlockWriter:
             self._live(call, fragment, out)
         else:
             call.pending.append(fragment)
+            self._flush(out)
 
     def _live(self, call: _Call, fragment: str, out: list[WireEvent]) -> None:
         call.sent += fragment
@@ -273,7 +268,7 @@ class BlockWriter:
         self._close(out)
 
     def _flush(self, out: list[WireEvent]) -> None:
-        """Write what has been waiting, up to the first call that is not complete."""
+        """Write what has been waiting, up to the first call that is neither complete nor live."""
         if isinstance(self._open, _Call):
             if not self._open.ended:
                 return
@@ -284,7 +279,7 @@ class BlockWriter:
                 self._waiting.popleft()
                 self._write(item, out)
                 continue
-            if self._held(item):
+            if not item.ended and not item.pending:
                 return
             self._waiting.popleft()
             self._open_call(item, out)

@@ -5,14 +5,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
+import pytest
 
 from translation.adapter import Target, UpstreamRequest
 from translation.adapters import adapter, left_out
 from translation.client.parse import parse
+from translation.client.stored import dump_blocks, parse_blocks
 from translation.errors import InvalidRequest
 from translation.history import repair
 from translation.mcp_servers import without_connector
 from translation.providers.profiles import PROFILES
+from translation.strict import is_strict
 from translation.values import Note
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "fields.md"
@@ -217,3 +220,54 @@ def test_the_table_has_every_provider() -> None:
 def test_every_field_meets_the_fate_that_the_table_says() -> None:
     assert table() in PAGE.read_text(encoding="utf-8")
     assert "dropped" not in table()
+
+
+PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aaaa"}}
+GIF = {"type": "image", "source": {"type": "base64", "media_type": "image/gif", "data": "aaaa"}}
+
+
+@pytest.mark.parametrize("provider", ["openai", "openai-responses", "gemini", "deepseek"])
+def test_images_of_a_document_follow_its_text_also_out_of_a_tool_result(provider: str) -> None:
+    source = {"type": "content", "content": [{"type": "text", "text": "See:"}, PICTURE, GIF]}
+    bound = {"type": "document", "source": source, "citations": CITED}
+    for given in (says(bound), answered({}, {"content": [bound]})):
+        sent, notes = built(provider, given)
+        rules = [note.rule for note in notes]
+        shown = 0 if provider == "deepseek" else 1 if provider == "gemini" else 2
+        assert sent.body.count(b"aaaa") == shown
+        assert "citations-ignored" in rules
+        assert ({"content-left-out", "media-left-out"} & set(rules) != set()) == (shown < 2)
+        assert (b"left out: " in sent.body) == (shown < 2)
+
+
+def test_an_image_by_url_in_a_document_and_blocks_of_one_kind_at_gemini() -> None:
+    far = {"type": "image", "source": {"type": "url", "url": "https://a.org/b.png"}}
+    bound = {"type": "document", "source": {"type": "content", "content": [far]}}
+    upload = {"type": "container_upload", "file_id": "f"}
+    sent, notes = built("gemini", says(bound, upload, upload))
+    assert b'"fileUri":"https://a.org/b.png"' in sent.body
+    assert [note.rule for note in notes] == ["block-summarised"]
+
+
+def test_what_is_stored_is_still_to_be_cited() -> None:
+    for given in (document(citations=CITED), found(citations=CITED)):
+        content = msgspec.json.encode(given["messages"][0]["content"])
+        assert msgspec.json.decode(dump_blocks(parse_blocks(content)))[1]["citations"] == CITED
+
+
+def test_a_tool_that_takes_whatever_it_is_given_says_so_to_gemini() -> None:
+    free = {"type": "object", "additionalProperties": {"type": "string"}}
+    sent, _ = built("gemini", tool(input_schema=free))
+    (declared,) = msgspec.json.decode(sent.body)["tools"][0]["functionDeclarations"]
+    assert declared == {"name": "t", "description": 'd (additionalProperties: {"type":"string"})'}
+
+
+def test_stop_sequences_that_are_empty_stop_nothing() -> None:
+    sent, _ = built("openai", {"stop_sequences": ["", "a"]})
+    assert msgspec.json.decode(sent.body)["stop"] == ["a"]
+
+
+def test_a_schema_that_cannot_be_read_is_not_strict() -> None:
+    assert not is_strict(b"{")
+    assert is_strict(b'{"type":"string","$defs":{"a":{"type":"string"}}}')
+    assert not is_strict(b'{"anyOf":[{"type":"object"}]}')

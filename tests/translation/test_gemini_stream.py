@@ -39,14 +39,14 @@ def test_a_signature_that_is_not_base64_is_not_kept() -> None:
 
 
 def test_nothing_follows_the_last_event() -> None:
-    decoder = GeminiDecoder({}, "text/event-stream")
+    decoder = GeminiDecoder({})
     assert isinstance(decoder.feed(b"data: nonsense\n\n")[-1], Failed)
     assert decoder.feed(b'data: {"candidates":[]}\n\n') == []
     assert decoder.close() == []
 
 
 def test_the_answer_is_over_when_its_bytes_are() -> None:
-    decoder = GeminiDecoder({}, "text/event-stream")
+    decoder = GeminiDecoder({})
     body = b'data: {"candidates":[{"content":{"parts":[{"text":"hi"}]},"finishReason":"STOP"}]}\n\n'
     assert decoder.feed(body) == [TextDelta("hi")]
     assert decoder.close() == [Finished("stop")]
@@ -54,7 +54,7 @@ def test_the_answer_is_over_when_its_bytes_are() -> None:
 
 
 def test_an_answer_that_never_ends_is_refused() -> None:
-    decoder = GeminiDecoder({}, "application/json")
+    decoder = GeminiDecoder({}, streams=False)
     block = b" " * MAX_EVENT
     events = [event for _ in range(5) for event in decoder.feed(block)]
     assert [type(event) for event in events] == [Failed]

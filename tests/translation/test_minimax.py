@@ -63,7 +63,7 @@ def called(*before: Block, origin: Origin | None = None) -> Message:
 
 def folded(case: Case, profile: Profile) -> tuple[list[object], str | None]:
     """The message that a client gets."""
-    writer = BlockWriter(signature="sig", starts_early=False)
+    writer = BlockWriter(signature="sig", live=False)
     message = Accumulator()
     events = decode(ADAPTER, case, [case.upstream], target(profile))
     message.feed(writer.feed(events))

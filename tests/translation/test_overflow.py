@@ -2,7 +2,10 @@
 
 import pytest
 
-from translation.overflow import answer_limit, overflow
+from translation.adapter import Target
+from translation.errors import PromptTooLong
+from translation.overflow import answer_limit, counted, overflow
+from translation.providers.profiles import PROFILES
 
 EXACT = "prompt is too long: 150000 tokens > 131072 maximum"
 
@@ -70,10 +73,30 @@ def test_numbers_are_told_in_the_words_that_clients_know(message: str) -> None:
         ("The input (345516 tokens) is longer than the model's context length", ""),
     ],
 )
-def test_without_numbers_it_still_begins_in_the_words_that_clients_know(message: str, code: str) -> None:
+def test_without_numbers_it_is_known_all_the_same(message: str, code: str) -> None:
     found = overflow(message, code)
     assert found is not None
-    assert found.message.startswith("prompt is too long: ")
+    assert 0 in (found.found, found.limit)
+
+
+@pytest.mark.parametrize(
+    ("told", "provider", "model", "estimate", "said"),
+    [
+        ((150000, 131072), "openai", "gpt-4o", 7, "150000 tokens > 131072 maximum"),
+        ((0, 0), "openai-responses", "gpt-5.1", 300000, "300000 tokens > 272000 maximum"),
+        ((0, 0), "openai-responses", "gpt-5.1", 260000, "272001 tokens > 272000 maximum"),
+        ((0, 0), "zai", "GLM-4.6", 210000, "210000 tokens > 204800 maximum"),
+        ((0, 0), "vllm", "qwen3", 40000, "40000 tokens > 39999 maximum"),
+        ((0, 129024), "vllm", "qwen3", 150000, "150000 tokens > 129024 maximum"),
+        ((345516, 0), "vllm", "qwen3", 9, "345516 tokens > 345515 maximum"),
+        ((0, 0), "vllm", "qwen3", 0, "2 tokens > 1 maximum"),
+    ],
+)
+def test_numbers_that_the_upstream_does_not_tell_are_estimated(
+    told: tuple[int, int], provider: str, model: str, estimate: int, said: str
+) -> None:
+    target = Target(provider, model, PROFILES[provider])
+    assert counted(PromptTooLong(*told), target, estimate).message == f"prompt is too long: {said}"
 
 
 def test_another_error_is_not_an_overflow() -> None:

@@ -48,10 +48,10 @@ def write(
     reason: Reason = "stop",
     *,
     eager: frozenset[str] = frozenset(),
-    starts_early: bool = True,
+    live: bool = True,
     **more: Any,
 ) -> list[WireEvent]:
-    writer = BlockWriter(signature="sig", eager=eager, starts_early=starts_early, **more)
+    writer = BlockWriter(signature="sig", eager=eager, live=live, **more)
     out: list[WireEvent] = [writer.start("msg_1", "m", USAGE)]
     for event in events:
         out += writer.feed([event])
@@ -121,13 +121,13 @@ def interleavings(draw: st.DrawFn) -> list[Event]:
 
 
 @given(interleavings(), st.booleans(), st.booleans())
-def test_any_interleaving_gives_legal_grammar(events: list[Event], starts_early: bool, omit: bool) -> None:
-    check(write(events, eager=frozenset({"eager"}), starts_early=starts_early, omit_thinking=omit))
+def test_any_interleaving_gives_legal_grammar(events: list[Event], live: bool, omit: bool) -> None:
+    check(write(events, eager=frozenset({"eager"}), live=live, omit_thinking=omit))
 
 
 @given(interleavings(), st.booleans())
-def test_any_interleaving_keeps_everything_in_order(events: list[Event], starts_early: bool) -> None:
-    blocks = content(write(events, eager=frozenset({"eager"}), starts_early=starts_early))
+def test_any_interleaving_keeps_everything_in_order(events: list[Event], live: bool) -> None:
+    blocks = content(write(events, eager=frozenset({"eager"}), live=live))
     prose = [event for event in events if isinstance(event, TextDelta | ThinkingDelta)]
     for kind, field, event_type in (("text", "text", TextDelta), ("thinking", "thinking", ThinkingDelta)):
         written = "".join(block[field] for block in blocks if block["type"] == kind)
@@ -135,8 +135,10 @@ def test_any_interleaving_keeps_everything_in_order(events: list[Event], starts_
     calls = [block for block in blocks if block["type"] == "tool_use"]
     ended = {f"t{event.call}": json.loads(event.arguments) for event in events if isinstance(event, ToolEnded)}
     started = [event.id for event in events if isinstance(event, ToolStarted)]
-    kept = [id_ for id_ in started if starts_early or id_ in ended]
-    assert {block["id"] for block in calls} <= set(kept) if starts_early else [block["id"] for block in calls] == kept
+    eager = {event.id for event in events if isinstance(event, ToolStarted) and event.name == "eager"}
+    seen = [block["id"] for block in calls]
+    assert [id_ for id_ in seen if id_ in ended] == [id_ for id_ in started if id_ in ended]
+    assert set(seen) - set(ended) <= (eager if live else set()), "a call that was cut off is seen only while it is live"
     assert {block["id"]: block["input"] for block in calls if block["id"] in ended} == ended
 
 
@@ -174,14 +176,24 @@ def test_interleaved_calls_come_out_one_after_the_other() -> None:
     check(wire)
 
 
-def test_first_call_starts_at_once_and_waits_for_whole_arguments() -> None:
+def test_a_call_is_not_seen_before_it_is_complete() -> None:
     writer = BlockWriter(signature="")
-    assert writer.feed([ToolStarted(0, "a", id="t0")]) == [
-        BlockStart(0, b'{"type":"tool_use","id":"t0","name":"a","input":{}}')
+    assert writer.feed([ToolStarted(0, "a", id="t0"), ToolArguments(0, '{"x"')]) == []
+    assert writer.feed([ToolEnded(0, '{"x":1}')]) == [
+        BlockStart(0, b'{"type":"tool_use","id":"t0","name":"a","input":{}}'),
+        BlockDelta(0, "input_json_delta", '{"x":1}'),
+        BlockStop(0),
     ]
-    assert writer.feed([ToolArguments(0, '{"x"')]) == []
-    assert writer.feed([ToolEnded(0, '{"x":1}')]) == [BlockDelta(0, "input_json_delta", '{"x":1}'), BlockStop(0)]
     assert writer.blocks == 1
+
+
+def test_a_live_call_is_seen_with_its_first_arguments() -> None:
+    writer = BlockWriter(signature="", eager=frozenset({"a"}))
+    assert writer.feed([TextDelta("x"), ToolStarted(0, "a", id="t0")])[-1] == BlockStop(0)
+    assert writer.feed([ToolArguments(0, '{"x"')]) == [
+        BlockStart(1, b'{"type":"tool_use","id":"t0","name":"a","input":{}}'),
+        BlockDelta(1, "input_json_delta", '{"x"'),
+    ]
 
 
 def test_text_of_one_read_is_one_delta() -> None:
@@ -194,8 +206,8 @@ def test_text_of_one_read_is_one_delta() -> None:
 
 def test_text_after_a_call_has_its_own_block_also_in_a_folded_answer() -> None:
     events: list[Event] = [TextDelta("a"), ToolStarted(0, "t", id="t0"), TextDelta("b"), ToolEnded(0, "{}")]
-    for starts_early in (True, False):
-        kinds = [block.get("text", "call") for block in content(write(events, starts_early=starts_early))]
+    for live in (True, False):
+        kinds = [block.get("text", "call") for block in content(write(events, live=live))]
         assert kinds == ["a", "call", "b"]
 
 
@@ -242,7 +254,7 @@ def test_sequence_and_explanation_go_with_their_reasons_only() -> None:
 
 def test_dropped_call_is_left_out_of_a_folded_answer() -> None:
     events: list[Event] = [ToolStarted(0, "a", id="t0"), *call(1), ToolDropped(0), TextDelta("x")]
-    assert [block["type"] for block in content(write(events, "length", starts_early=False))] == ["tool_use", "text"]
+    assert [block["type"] for block in content(write(events, "length", live=False))] == ["tool_use", "text"]
 
 
 def test_eager_arguments_that_change_are_an_error() -> None:

@@ -29,6 +29,7 @@ def validate(body: bytes) -> list[str]:
         *_pairing(messages),
         *_unique(messages),
         *_thinking(request, messages),
+        *_searches(messages),
     ]
 
 
@@ -136,3 +137,21 @@ def _thinking(request: Json, messages: list[Json]) -> Iterator[str]:
     answers = [message for message in messages if message.get("role") == "assistant"]
     if results and answers and answers[-1]["content"][0].get("type") not in ("thinking", "redacted_thinking"):
         yield "Expected `thinking` or `redacted_thinking`, but found `tool_use`."
+
+
+def _searches(messages: list[Json]) -> Iterator[str]:
+    """A search stands beside its result, whose pages only Anthropic has encrypted; one may be paused at the end."""
+    for index, message in enumerate(messages):
+        content = message.get("content") or []
+        calls = [b["id"] for b in content if b.get("type") == "server_tool_use" and b.get("name") == "web_search"]
+        results = {b["tool_use_id"]: b["content"] for b in content if b.get("type") == "web_search_tool_result"}
+        if index < len(messages) - 1:
+            yield from (
+                f"`web_search` tool use {id_} was found without its result" for id_ in calls if id_ not in results
+            )
+        yield from (
+            f"unexpected `tool_use_id` in `web_search_tool_result`: {id_}" for id_ in results if id_ not in calls
+        )
+        for pages in results.values():
+            if isinstance(pages, list) and not all(page.get("encrypted_content") for page in pages):
+                yield f"messages.{index}: Invalid `encrypted_content` in `search_result` block"

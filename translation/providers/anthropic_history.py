@@ -10,6 +10,8 @@ from msgspec.structs import replace
 
 from translation.adapter import Target
 from translation.history import NO_CONTENT, joined
+from translation.providers.anthropic_searches import own, served
+from translation.providers.anthropic_state import remembered
 from translation.values import Block, Message, Note, RedactedThinking, Request, Thinking, ToolResult, ToolUse
 
 THINKING = ("thinking", "redacted_thinking")
@@ -19,11 +21,31 @@ LEGAL_ID = re.compile(r"[a-zA-Z0-9_-]+")
 def legal(request: Request, target: Target) -> tuple[tuple[Message, ...], list[Note]]:
     """The messages, each the same object unless it had to change."""
     notes: list[Note] = []
-    messages = [
-        _renamed(_own(message, index, target.upstream, notes), index, notes)
-        for index, message in enumerate(request.messages)
-    ]
+    messages = list(request.messages)
+    ran = served(request.messages)
+    for index, message in enumerate(request.messages):
+        claudes = _own(message, index, target.upstream, notes)
+        if ran is not None:
+            claudes = own(claudes, index, target.upstream, ran, notes)
+        messages[index] = _renamed(claudes, index, notes)
+    if request.thinking is not None and request.thinking.kind == "enabled":
+        _remember(messages, target.upstream, notes)
     return tuple(_ended(messages, notes)), notes
+
+
+def _remember(messages: list[Message], upstream: str, notes: list[Note]) -> None:
+    """The tool turn that goes on gets back the thinking that the client left out of it."""
+    for index in range(len(messages) - 1, -1, -1):
+        message = messages[index]
+        if message.role == "user" and not any(isinstance(block, ToolResult) for block in message.blocks):
+            return
+        if message.role != "assistant" or any(map(_is_thinking, message.blocks)):
+            continue
+        whole = remembered(message, upstream)
+        if whole is not None:
+            messages[index] = whole
+            what = f"messages.{index}: its thinking, which the client left out, was put back"
+            notes.append(Note("repair", "thinking-restored", what, message=index))
 
 
 def _own(message: Message, index: int, upstream: str, notes: list[Note]) -> Message:

@@ -31,6 +31,7 @@ from translation.events import (
 )
 from translation.names import is_name
 from translation.providers.anthropic_errors import in_band
+from translation.providers.anthropic_state import Memory, thinking_block
 from translation.providers.anthropic_wire import BLOCK, EVENT, REASONS, StopDetails, StreamEvent, counted
 from translation.sse import SSEDecoder, frame
 from translation.unicode import check_utf8
@@ -56,6 +57,9 @@ class AnthropicStream:
         self._blocks = 0
         self._calls = 0
         self._open: str | _Call | None = None  # the open block's type, or its call
+        self._thought: list[str] = []  # of the open block of thinking
+        self._signature = ""
+        self._memory = Memory()
         self._stop: MessageDelta | None = None  # the last one that told a reason
         self._ended = False
 
@@ -128,8 +132,12 @@ class AnthropicStream:
             self._open = _Call(self._calls)
             out.append(ToolStarted(self._calls, block.name, block.id, block.name, block.id))
             self._calls += 1
-        elif block.type not in ("text", "thinking"):
+        elif block.type == "thinking":
+            self._thought, self._signature = [block.thinking], block.signature
+        elif block.type != "text":
             out.append(WholeBlock(bytes(event.content_block)))
+            if block.type == "redacted_thinking":
+                self._memory.keep(event.index, bytes(event.content_block))
         out.append(Frame(raw, BlockStart(event.index, bytes(event.content_block))))
 
     def _block_delta(self, event: StreamEvent, raw: bytes, out: list[Event]) -> None:
@@ -142,10 +150,12 @@ class AnthropicStream:
                 out.append(TextDelta(delta.text or ""))
                 written = BlockDelta(event.index, "text_delta", delta.text or "")
             case "thinking_delta":
+                self._thought.append(delta.thinking or "")
                 out.append(ThinkingDelta(delta.thinking or ""))
                 written = BlockDelta(event.index, "thinking_delta", delta.thinking or "")
             case "signature_delta":
-                written = BlockDelta(event.index, "signature_delta", delta.signature or "")
+                self._signature = delta.signature or ""
+                written = BlockDelta(event.index, "signature_delta", self._signature)
             case "input_json_delta":
                 self._fragment(delta.partial_json or "", out)
                 written = BlockDelta(event.index, "input_json_delta", delta.partial_json or "")
@@ -162,15 +172,22 @@ class AnthropicStream:
 
     def _block_stop(self, event: StreamEvent, raw: bytes, out: list[Event]) -> None:
         self._check_open(event)
-        call, self._open = self._open, None
-        if isinstance(call, _Call):
-            text = "".join(call.fragments).strip()
-            if text in PLACEHOLDERS:
-                out.append(ToolEnded(call.number, "{}"))
-            else:
-                # The API itself sends a call that ran into max_tokens like this; the client must see what it sent.
-                out.append(ToolEnded(call.number, text) if is_object(text) else ToolDropped(call.number))
+        closed, self._open = self._open, None
+        if isinstance(closed, _Call):
+            self._end_call(closed, out)
+        elif closed == "thinking":
+            self._memory.keep(event.index, thinking_block("".join(self._thought), self._signature))
         out.append(Frame(raw, BlockStop(event.index)))
+
+    def _end_call(self, call: _Call, out: list[Event]) -> None:
+        text = "".join(call.fragments).strip()
+        if text in PLACEHOLDERS:
+            text = "{}"
+        if is_object(text):
+            out.append(ToolEnded(call.number, text, self._memory.fresh()))
+        else:
+            # The API itself sends a call that ran into max_tokens like this; the client must see what it sent.
+            out.append(ToolDropped(call.number))
 
     def _message_delta(self, event: StreamEvent, raw: bytes, out: list[Event]) -> None:
         self._check(self._usage is not None and self._open is None, "a message_delta at the wrong place")
@@ -192,8 +209,8 @@ class AnthropicStream:
         stop = self._stop or MessageDelta("", Usage())
         out.append(Frame(raw, MessageStop(), "closing"))
         reason = REASONS.get(stop.stop_reason, "stop")
-        finished = Finished(reason, self._usage, stop.sequence, stop.explanation, model=self._model)
-        self._end(finished, out)
+        state = self._memory.state(self._blocks) if self._calls else b""
+        self._end(Finished(reason, self._usage, stop.sequence, stop.explanation, state, self._model), out)
 
     def _end(self, event: Finished | Failed, out: list[Event]) -> None:
         self._ended = True

@@ -28,6 +28,7 @@ from translation.events import (
 )
 from translation.names import is_name
 from translation.providers.anthropic_errors import in_band
+from translation.providers.anthropic_state import Memory
 from translation.providers.anthropic_wire import BLOCK, MESSAGE, REASONS, Block, MessageBody, StopDetails, counted
 from translation.unicode import check_utf8
 from translation.unreadable import UNREADABLE
@@ -40,6 +41,7 @@ class AnthropicWhole:
         self._streams = streams
         self._body: list[bytes] = []
         self._calls = 0
+        self._memory = Memory()
 
     def feed(self, chunk: bytes) -> list[Event]:
         self._body.append(chunk)
@@ -66,14 +68,16 @@ class AnthropicWhole:
         reason, sequence = message.stop_reason or "", message.stop_sequence or ""
         out: list[Event] = [self._frame(MessageStart(message.id, message.model, usage))]
         for index, raw in enumerate(content):
+            if BLOCK.decode(raw).type in ("thinking", "redacted_thinking"):
+                self._memory.keep(index, bytes(raw))
             out += self._block(index, raw)
         out.append(self._frame(MessageDelta(reason, usage, sequence, details.explanation or ""), closing=True))
         out.append(self._frame(MessageStop(), closing=True))
         if not self._streams:
             out.append(Frame(body, None, "body"))
-        out.append(
-            Finished(REASONS.get(reason, "stop"), usage, sequence, details.explanation or "", model=message.model)
-        )
+        state = self._memory.state(len(content)) if self._calls else b""
+        explanation = details.explanation or ""
+        out.append(Finished(REASONS.get(reason, "stop"), usage, sequence, explanation, state, message.model))
         return out
 
     def _frame(self, event: Written, *, closing: bool = False) -> Frame:
@@ -110,6 +114,10 @@ class AnthropicWhole:
                 self._calls += 1
                 started = ToolStarted(call, block.name, block.id, block.name, block.id)
                 begun = msgspec.json.encode(msgspec.json.decode(raw, type=dict[str, Raw]) | {"input": Raw(b"{}")})
-                return [started, ToolEnded(call, arguments)], begun, [("input_json_delta", arguments)]
+                return (
+                    [started, ToolEnded(call, arguments, self._memory.fresh())],
+                    begun,
+                    [("input_json_delta", arguments)],
+                )
             case _:
                 return [WholeBlock(bytes(raw))], bytes(raw), []

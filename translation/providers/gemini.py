@@ -16,6 +16,7 @@ from translation.providers.gemini_models import Abilities, abilities
 from translation.providers.gemini_stream import GeminiDecoder
 from translation.providers.profiles import Profile
 from translation.schema import lower
+from translation.sniffing import Sniffed
 from translation.values import Note, Request, Tool
 
 MODES = {"auto": "AUTO", "any": "ANY", "tool": "ANY", "none": "NONE"}
@@ -54,7 +55,8 @@ class Gemini:
         )
 
     def decoder(self, request: Request, target: Target, sent: UpstreamRequest, content_type: str) -> Decoder:
-        return GeminiDecoder(dict(sent.names), content_type)
+        names = dict(sent.names)
+        return Sniffed(lambda: GeminiDecoder(names), lambda: GeminiDecoder(names, streams=False))
 
     def failure(self, target: Target, status: int, headers: dict[str, str], body: bytes) -> BridgeError:
         return failure(status, headers, body)
@@ -190,6 +192,8 @@ def _declaration(tool: Tool, names: ToolNames, notes: list[Note]) -> Part:
     lowered = lower(known.schema)
     if not lowered.empty:  # a function without parameters has none, not an object without properties
         out["parameters"] = Raw(lowered.schema)
+    elif told := msgspec.json.decode(lowered.schema).get("description"):
+        out["description"] = f"{known.description} {told}".lstrip()
     _lowered(notes, f"tools.{tool.name}.input_schema", lowered.notes)
     if tool.strict:
         what = f"tools: Gemini cannot be held to the schema of {tool.name}"

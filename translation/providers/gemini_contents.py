@@ -16,8 +16,11 @@ from translation.values import (
     Image,
     Message,
     Note,
+    Other,
     RedactedThinking,
     Request,
+    ServerToolResult,
+    ServerToolUse,
     Text,
     Thinking,
     ToolResult,
@@ -107,7 +110,7 @@ class _Contents:
                     signed(self._call(block), read(origin, self._target.upstream, self._target.model).signature)
                 )
             elif type(block) not in (Thinking, RedactedThinking):  # another's reasoning is never told as text
-                parts += _text(plain.join((block,)))
+                parts += self._worded(block)
         return parts
 
     def _call(self, block: ToolUse) -> Part:
@@ -171,7 +174,14 @@ class _Contents:
             case Image() | Document(kind="url" | "file"):
                 return self._refused(block, path, index)
             case _:
-                return _text(plain.join((block,)))
+                return self._worded(block)
+
+    def _worded(self, block: Block) -> list[object]:
+        if isinstance(block, ServerToolUse | ServerToolResult | Other):
+            note = Note("degradation", "block-summarised", f"a `{block.type}` block was summarised as text")
+            if note not in self._notes:
+                self._notes.append(note)
+        return _text(plain.words(block))
 
     def _refused(self, block: Image | Document, path: str, index: int) -> list[object]:
         """What Gemini cannot read: the client's fault in the newest turn, a gap in the history of another provider."""

@@ -50,9 +50,9 @@ PREFIXES = ("default_api:", "default_api.")  # how the model sometimes writes a 
 
 
 class GeminiDecoder:
-    def __init__(self, names: dict[str, str], content_type: str) -> None:
+    def __init__(self, names: dict[str, str], *, streams: bool = True) -> None:
         self._names = names
-        self._sse = None if "json" in content_type else SSEDecoder()
+        self._sse = SSEDecoder() if streams else None
         self._body: list[bytes] = []  # of an answer that is not SSE: read when it is whole
         self._size = 0
         self._pieces: list[Piece] = []
@@ -280,11 +280,11 @@ class GeminiDecoder:
 def _usage(told: Tokens | None, searches: int) -> Usage | None:
     if told is None:
         return None
+    cached = min(told.cached_content_token_count, told.prompt_token_count)
     return Usage(
-        input_tokens=max(told.prompt_token_count - told.cached_content_token_count, 0)
-        + told.tool_use_prompt_token_count,
+        input_tokens=told.prompt_token_count - cached + told.tool_use_prompt_token_count,
         output_tokens=told.candidates_token_count + told.thoughts_token_count,
-        cache_read=told.cached_content_token_count,
+        cache_read=cached,
         thinking_tokens=told.thoughts_token_count,
         searches=searches,
     )

@@ -1,6 +1,7 @@
 """Gemini's answers as they are on the wire: what of them the bridge reads."""
 
 import re
+from collections.abc import Callable
 
 import msgspec
 from msgspec import Raw, Struct
@@ -87,15 +88,35 @@ class Chunk(Struct, rename="camel"):
     error: Error | None = None
 
 
-_CHUNK = msgspec.json.Decoder(Chunk)
-_ANSWER: msgspec.json.Decoder[Chunk | list[Chunk]] = msgspec.json.Decoder(Chunk | list[Chunk])
+_chunk = msgspec.json.Decoder(Chunk).decode
+_answer: Callable[[bytes], Chunk | list[Chunk]] = msgspec.json.Decoder(Chunk | list[Chunk]).decode
+_odd_chunk = msgspec.json.Decoder(Chunk, strict=False).decode
+_odd_answer: Callable[[bytes], Chunk | list[Chunk]] = msgspec.json.Decoder(Chunk | list[Chunk], strict=False).decode
 
 
 def decode_chunk(data: bytes) -> Chunk:
     check_utf8(data)
-    return _CHUNK.decode(data)
+    try:
+        return _chunk(data)
+    except msgspec.ValidationError:
+        return _odd_chunk(_without_nulls(data))
 
 
 def decode_answer(data: bytes) -> Chunk | list[Chunk]:
     check_utf8(data)
-    return _ANSWER.decode(data)
+    try:
+        return _answer(data)
+    except msgspec.ValidationError:
+        return _odd_answer(_without_nulls(data))
+
+
+def _without_nulls(data: bytes) -> bytes:
+    """Gateways write null for what Google leaves out. What a call is given stays as it is."""
+    return msgspec.json.encode(_given(msgspec.json.decode(data)))
+
+
+def _given(value: object) -> object:
+    if isinstance(value, dict):
+        given = {name: item for name, item in value.items() if item is not None}
+        return {name: item if name == "args" else _given(item) for name, item in given.items()}
+    return [_given(item) for item in value] if isinstance(value, list) else value

@@ -75,7 +75,7 @@ def _limits(request: Request, target: Target, notes: list[Note]) -> Json:
     out: Json = {}
     if not request.open_ended:
         out[field] = max(request.max_tokens, 1)  # 0 is a cache warm-up, which no one else knows
-    stops = request.stop_sequences
+    stops = tuple(stop for stop in request.stop_sequences if stop)  # an empty one stops nothing, and is refused
     if profile.stop_limit and len(stops) > profile.stop_limit:
         notes.append(degraded("stop-sequences", f"{target.upstream} takes {profile.stop_limit} of {len(stops)}"))
         stops = stops[: profile.stop_limit]

@@ -24,24 +24,36 @@ class _Call:
 
 
 class Calls:
-    """`names` turns the upstream's names of tools into the client's."""
+    """`names` turns the upstream's names of tools into the client's; `offered` are the upstream's."""
 
-    def __init__(self, names: dict[str, str]) -> None:
+    def __init__(self, names: dict[str, str], offered: frozenset[str] = frozenset()) -> None:
         self._names = names
+        self._offered = offered
         self._calls: list[_Call] = []
         self._by_index: dict[int, _Call] = {}
 
     def feed(self, given: Call, out: list[Event], *, whole: bool) -> None:
         """A fragment of a call, or the `whole` of it."""
         function = given.function or Function()
-        call = self._new(given.index) if whole else self._find(given, function.name or "")
-        call.id = call.id or given.id or ""
-        call.name = call.name or function.name or ""  # an empty or repeated name does not rename
         fragment = arguments_of(function)
+        call = self._new(given.index) if whole else self._find(given, function.name or "", fragment)
+        call.id = call.id or str(given.id or "")
+        call.name = self._named(call, function.name or "")
         call.touched = call.touched or bool(fragment)
         call.pending += call.arguments.feed(fragment)
-        if call.name and (call.id or call.touched):
+        if call.name and (call.touched or (call.id and not self._longer(call.name))):
             self._start(call, out)
+
+    def _named(self, call: _Call, name: str) -> str:
+        """An empty or repeated name does not rename; the next piece of one does, until its arguments come."""
+        if not call.name or not name or call.touched:
+            return call.name or name
+        whole = call.name + name
+        return whole if not call.started and (whole in self._offered or self._longer(whole)) else call.name
+
+    def _longer(self, name: str) -> bool:
+        """Whether a tool's name goes on where this one ends."""
+        return any(len(offered) > len(name) and offered.startswith(name) for offered in self._offered)
 
     def close(self, reason: Reason, state: bytes, out: list[Event]) -> tuple[str, ...]:
         """The answer is complete. Returns what had to be mended. Of several calls the first carries the state."""
@@ -67,18 +79,19 @@ class Calls:
         """Of the last call nothing may have come but its name; any other had its turn."""
         return not call.arguments.complete or (call is self._calls[-1] and not call.touched)
 
-    def _find(self, given: Call, name: str) -> _Call:
+    def _find(self, given: Call, name: str, fragment: str) -> _Call:
         last = self._calls[-1] if self._calls else None
         if given.index is not None:
             known = self._by_index.get(given.index)
             # One index for all calls, each with its own id and name: some servers count that way.
-            if known is None or (name and given.id and known.id and given.id != known.id):
+            if known is None or (name and given.id and known.id and str(given.id) != known.id):
                 return self._new(given.index)
-            return known
+            again = name and not given.id and fragment.strip() and known.arguments.over
+            return self._new(given.index) if again else known
         if last is None:
             return self._new(None)
         if given.id and last.id:
-            same = next((call for call in self._calls if call.id == given.id), None)
+            same = next((call for call in self._calls if call.id == str(given.id)), None)
             return same if same is not None and name in ("", same.name) else self._new(None)
         return self._new(None) if name and last.name else last
 

@@ -26,10 +26,12 @@ from translation.providers.openai_chat_wire import (
     Part,
     decode_chunk,
     merged,
+    thought_of,
     usage_of,
 )
 from translation.refusals import in_band, read
 from translation.sse import MAX_EVENT, SSEDecoder
+from translation.think_text import ThinkText
 from translation.unreadable import UNREADABLE
 from translation.values import Request, Usage
 
@@ -59,7 +61,10 @@ class ChatDecoder:
     """One answer. `Finished` comes once the upstream has told its reason and its usage, or when its stream ends."""
 
     def __init__(self, request: Request, target: Target, sent: UpstreamRequest) -> None:
-        self._calls = Calls(dict(sent.names))
+        names = dict(sent.names)
+        aliases = {name: alias for alias, name in names.items()}
+        self._calls = Calls(names, frozenset(aliases.get(tool.name, tool.name) for tool in request.tools))
+        self._thinks = ThinkText() if target.profile.thinks_in_text else None
         self._stops = request.stop_sequences
         self._replays = target.profile.replay_reasoning != "never"
         self._sse = SSEDecoder()
@@ -115,8 +120,9 @@ class ChatDecoder:
 
     def _sniff(self, head: bytes) -> bytes:
         """Servers send a stream, JSON or a gateway's page under any content type: the first character tells."""
+        head = head.removeprefix(b"\xef\xbb\xbf")
         first = head.lstrip()[:1]
-        if not first:
+        if not first or head in (b"\xef", b"\xef\xbb"):
             self._head = head
             return b""
         self._head = None
@@ -138,14 +144,25 @@ class ChatDecoder:
                 return
             if data == b"[DONE]":
                 self._end(out, done=True)
+            elif b"\n" in data:
+                self._lines(data, out)
             elif data:
                 self._chunk(decode_chunk(data), out)
+
+    def _lines(self, data: bytes, out: list[Event]) -> None:
+        """One event in several lines, or (no blank line between them) several events."""
+        try:
+            chunk = decode_chunk(data)
+        except UpstreamProtocolError:
+            self._frames([("", line) for line in data.split(b"\n")], out)
+        else:
+            self._chunk(chunk, out)
 
     # ------------------------------------------------------------ chunks
 
     def _chunk(self, chunk: Chunk, out: list[Event]) -> None:
         counts = chunk.usage
-        if chunk.choices:
+        if chunk.choices and not chunk.choices[0].index:  # others were not asked for
             choice = chunk.choices[0]
             counts = counts or choice.usage
             self._answered = True
@@ -168,23 +185,40 @@ class ChatDecoder:
             self._think(thought, out)
         if delta.reasoning_details:
             self._details += delta.reasoning_details
+            if not thought:
+                self._think(thought_of(delta.reasoning_details), out)
         content = delta.content
         if content:
             if isinstance(content, str):
-                out.append(TextDelta(content))
+                self._text(content, out)
             else:
                 self._parts(content, out)
         if delta.refusal:
             self._refusal += delta.refusal
         if delta.tool_calls:
+            self._end_text(out)
             for call in delta.tool_calls:
                 self._calls.feed(call, out, whole=whole)
         if delta.function_call is not None:
             self._calls.feed(Call(index=0, function=delta.function_call), out, whole=False)
 
+    def _text(self, text: str, out: list[Event]) -> None:
+        if self._thinks is None:
+            out.append(TextDelta(text))
+        else:
+            self._read(self._thinks.feed(text), out)
+
+    def _read(self, events: list[Event], out: list[Event]) -> None:
+        for event in events:
+            if isinstance(event, ThinkingDelta):
+                self._think(event.text, out)
+            else:
+                out.append(event)
+
     def _think(self, text: str, out: list[Event]) -> None:
-        self._reasoning.append(text)
-        out.append(ThinkingDelta(text))
+        if text:
+            self._reasoning.append(text)
+            out.append(ThinkingDelta(text))
 
     def _parts(self, parts: list[Part], out: list[Event]) -> None:
         for part in parts:
@@ -209,7 +243,12 @@ class ChatDecoder:
         if self._reason == "stop" and choice.stop_reason in self._stops:
             self._reason, self._sequence = "stop_sequence", str(choice.stop_reason)
 
+    def _end_text(self, out: list[Event]) -> None:
+        if self._thinks is not None:
+            self._read(self._thinks.close(), out)
+
     def _conclude(self, reason: Reason, out: list[Event]) -> None:
+        self._end_text(out)
         self._notes = self._calls.close(reason, self._state(), out)
         self._reason = "refusal" if self._refusal else reason
 

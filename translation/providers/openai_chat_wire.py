@@ -21,7 +21,7 @@ class Function(Struct, gc=False):
 
 class Call(Struct):
     index: int | None = None
-    id: str | None = None
+    id: str | int | None = None
     function: Function | None = None
 
 
@@ -63,6 +63,7 @@ class Counts(Struct):
 
 
 class Choice(Struct):
+    index: int | None = None
     delta: Delta | None = None
     message: Delta | None = None
     finish_reason: str | None = None
@@ -78,7 +79,14 @@ class Chunk(Struct):
     error: Raw = NOTHING
 
 
+class Detail(Struct):
+    text: str | None = None
+    summary: str | None = None
+
+
 _decode = msgspec.json.Decoder(Chunk).decode
+_decode_loosely = msgspec.json.Decoder(Chunk, strict=False).decode  # numbers as strings or with a point
+_detail = msgspec.json.Decoder(Detail).decode
 
 
 def decode_chunk(data: bytes) -> Chunk:
@@ -87,13 +95,28 @@ def decode_chunk(data: bytes) -> Chunk:
         check_utf8(data)
         chunk = _decode(data)
     except UNREADABLE as error:
-        complaint = read(data)
-        raise (in_band(complaint) if complaint else UpstreamProtocolError(f"not a chat answer: {error}")) from error
+        chunk = _odd_chunk(data, error)
     if chunk.choices is None or chunk.error:
         complaint = read(data)
         if complaint:
             raise in_band(complaint)
     return chunk
+
+
+def _odd_chunk(data: bytes, error: Exception) -> Chunk:
+    complaint = read(data)
+    if complaint:
+        raise in_band(complaint) from error
+    try:
+        return _decode_loosely(data)
+    except UNREADABLE:
+        raise UpstreamProtocolError(f"not a chat answer: {error}") from error
+
+
+def thought_of(details: list[Raw]) -> str:
+    """The words of reasoning details that come without the plain field beside them."""
+    found = [_detail(raw) for raw in details]
+    return "".join(detail.text or detail.summary or "" for detail in found)
 
 
 def arguments_of(function: Function) -> str:
@@ -106,7 +129,7 @@ def arguments_of(function: Function) -> str:
 
 def usage_of(counts: Counts) -> Usage | None:
     """Anthropic's way of counting. All zero is a server that does not count."""
-    prompt, output = counts.prompt_tokens or 0, counts.completion_tokens or 0
+    prompt, output = max(counts.prompt_tokens or 0, 0), max(counts.completion_tokens or 0, 0)
     if not prompt and not output:
         return None
     details = counts.prompt_tokens_details or PromptDetails()

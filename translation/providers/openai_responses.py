@@ -18,6 +18,7 @@ from translation.providers.openai_responses_input import InputItems
 from translation.providers.openai_responses_stream import ResponsesStream
 from translation.providers.openai_responses_tools import choice, max_searches, tools
 from translation.providers.openai_responses_whole import ResponsesWhole
+from translation.sniffing import Sniffed
 from translation.strict import is_strict
 from translation.values import Note, Request, ToolUse
 
@@ -51,7 +52,7 @@ class OpenAIResponses:
 
     def decoder(self, request: Request, target: Target, sent: UpstreamRequest, content_type: str) -> Decoder:
         names = dict(sent.names)
-        return ResponsesStream(names) if "event-stream" in content_type else ResponsesWhole(names)
+        return Sniffed(lambda: ResponsesStream(names), lambda: ResponsesWhole(names))
 
     def failure(self, target: Target, status: int, headers: dict[str, str], body: bytes) -> BridgeError:
         """`code` is `opaque_state_rejected` when the upstream cannot read its blobs: see `without_state`."""

@@ -53,7 +53,7 @@ class InputItems:
             elif message.role == "user":
                 items += self._user(message, f"messages.{index}", new=index >= newest)
             else:
-                parts = [_text(block.text) for block in message.blocks if isinstance(block, Text)]
+                parts = [_text(text) for text in map(self._worded, message.blocks) if text]
                 items.append({"type": "message", "role": self._profile.system_role, "content": parts})
         if request.messages and request.messages[-1].role == "assistant":
             what = f"{self._profile.title} does not continue an assistant message; it answers after it"
@@ -83,7 +83,7 @@ class InputItems:
                     state = next(waiting)
                     texts = list(state.texts)
                 case ServerToolUse() | ServerToolResult() | Other():
-                    items.append(_said(plain.summary(block), TextState(0), replayed=False))
+                    items.append(_said(self._worded(block), TextState(0), replayed=False))
                 case Thinking() | RedactedThinking():
                     pass  # no model takes another's thinking as its own; this one's comes from the state
                 case Image() | Document() | SearchResult() | ToolReference() | ToolResult():
@@ -158,11 +158,18 @@ class InputItems:
             case ToolReference():
                 return [_text(plain.reference(block))]
             case ServerToolUse() | ServerToolResult() | Other():
-                return [_text(plain.summary(block))]
+                return [_text(self._worded(block))]
             case Thinking() | RedactedThinking() | ToolUse() | ToolResult():
                 return []  # not the user's to say: repaired before
             case _:
                 assert_never(block)
+
+    def _worded(self, block: Block) -> str:
+        if isinstance(block, ServerToolUse | ServerToolResult | Other):
+            note = Note("degradation", "block-summarised", f"a `{block.type}` block was summarised as text")
+            if note not in self.notes:
+                self.notes.append(note)
+        return plain.words(block)
 
     def _media(self, block: Image | Document, where: str, *, strict: bool) -> Part:
         """What the model does not take is the client's fault in the newest turn; results and older turns go on."""

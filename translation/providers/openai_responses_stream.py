@@ -245,7 +245,14 @@ class ResponsesStream:
     # ------------------------------------------------------------ the end
 
     def _completed(self, frame: Frame, out: list[Event]) -> None:
-        self._conclude(RESPONSE.decode(frame.response), out)
+        response = RESPONSE.decode(frame.response)
+        if not self._items:  # some gateways tell it all at the end
+            self._whole(response, out)
+        self._conclude(response, out)
+
+    def _whole(self, response: Response, out: list[Event]) -> None:
+        for index, raw in enumerate(response.output):
+            self._done(Frame(output_index=index, item=raw), out)
 
     def _conclude(self, response: Response, out: list[Event]) -> None:
         status = response.status or "completed"

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from translation.errors import UpstreamProtocolError
 from translation.events import Event
 from translation.providers.openai_responses_stream import ResponsesStream
-from translation.providers.openai_responses_wire import RESPONSE, Frame
+from translation.providers.openai_responses_wire import RESPONSE
 from translation.unicode import check_utf8
 
 
@@ -29,6 +29,5 @@ class ResponsesWhole(ResponsesStream):
         if response.status is None and not response.output and response.error is None:
             raise UpstreamProtocolError("the upstream's answer holds no output")
         self._response_id = response.id
-        for index, raw in enumerate(response.output):
-            self._done(Frame(output_index=index, item=raw), out)
+        self._whole(response, out)
         self._conclude(response, out)

@@ -34,8 +34,8 @@ class Details(Struct, frozen=True):
 
 
 class Tokens(Struct, frozen=True):
-    input_tokens: int | None = None
-    output_tokens: int | None = None
+    input_tokens: float | None = None  # some servers write a point
+    output_tokens: float | None = None
     input_tokens_details: Details | None = None
     output_tokens_details: Details | None = None
 
@@ -79,10 +79,12 @@ def exclusive(usage: Tokens | None, searches: int) -> Usage | None:
     if usage is None:
         return None
     given, spent = usage.input_tokens_details or Details(), usage.output_tokens_details or Details()
-    read, write = given.cached_tokens or 0, given.cache_write_tokens or 0
+    prompt = int(usage.input_tokens or 0)
+    read = min(given.cached_tokens or 0, prompt)
+    write = min(given.cache_write_tokens or 0, prompt - read)
     return Usage(
-        input_tokens=max(0, (usage.input_tokens or 0) - read - write),
-        output_tokens=usage.output_tokens or 0,
+        input_tokens=prompt - read - write,
+        output_tokens=int(usage.output_tokens or 0),
         cache_read=read,
         cache_write=write,
         thinking_tokens=spent.reasoning_tokens or 0,

@@ -29,6 +29,17 @@ XAI_EFFORTS = (
     ("grok-4.[4-9]*", ("low", "medium", "high")),
     ("grok-*", ()),
 )
+# The prompt's share of the window, where that is less: an answer of 128,000 tokens is set aside.
+OPENAI_WINDOWS = (
+    ("gpt-5*-chat*", 128_000),
+    ("gpt-5.[4-9]*mini*", 272_000),
+    ("gpt-5.[4-9]*nano*", 272_000),
+    ("gpt-5.[4-9]*", 922_000),
+    ("gpt-5*", 272_000),
+    ("gpt-4.1*", 1_047_576),
+    ("gpt-4o*", 128_000),
+    ("o[134]*", 200_000),
+)
 
 
 class Profile(Struct, frozen=True, kw_only=True):
@@ -39,18 +50,23 @@ class Profile(Struct, frozen=True, kw_only=True):
     auth: Literal["bearer", "x-api-key", "x-goog-api-key", "api-key"] = "bearer"
     shares: str = ""  # the provider whose `<PROVIDER>_*` settings it uses as well
     families: tuple[str, ...] = ()  # bare model names that belong here, lower case, `*` allowed
+    siblings: tuple[tuple[str, str], ...] = ()  # (model pattern, whose profile counts for it), whatever the prefix
     # chat and responses
     max_tokens_field: str = "max_tokens"
     reasoning_models: tuple[str, ...] = ()  # model name patterns that take an effort and `max_completion_tokens`
     efforts: tuple[tuple[str, tuple[str, ...]], ...] = ()  # (model pattern, rising levels); first match wins
     effort_field: Literal["", "reasoning_effort", "reasoning.effort", "thinking.type", "chat_template"] = ""
     reasoning_field: str = ""  # where reasoning comes back and has to be replayed: `reasoning_content`
+    thinks_in_text: bool = False  # a server may leave reasoning in the text, between tags at its beginning
     replay_reasoning: Literal["never", "tool_turns", "always"] = "never"
     reasoning_placeholder: str = ""  # stands for reasoning that is lost, where a tool turn without any is refused
     drop_params: tuple[str, ...] = ()  # request parameters that this provider refuses
     rename_params: tuple[tuple[str, str], ...] = ()  # (our name, the name that this provider wants)
     fixed_sampling: tuple[str, ...] = ()  # models that refuse temperature and top_p
     top_k: bool = False  # takes top_k
+    windows: tuple[
+        tuple[str, int], ...
+    ] = ()  # (model, largest prompt), for upstreams whose overflow errors do not tell
     stop_limit: int = 4  # stop sequences, 0 = any number
     prefill_field: str = ""  # marks a last assistant message that the model shall continue
     cache_key: bool = False  # takes prompt_cache_key
@@ -105,6 +121,7 @@ PROFILES: dict[str, Profile] = {
             fixed_sampling=OPENAI_REASONING,
             tools_without_reasoning=OPENAI_TOOLS_WITHOUT_REASONING,
             efforts=OPENAI_EFFORTS,
+            windows=OPENAI_WINDOWS,
             effort_field="reasoning_effort",
             cache_key=True,
             service_tier=True,
@@ -119,6 +136,7 @@ PROFILES: dict[str, Profile] = {
             shares="openai",
             reasoning_models=("o[0-9]*", "gpt-5*"),
             efforts=OPENAI_EFFORTS,
+            windows=OPENAI_WINDOWS,
             effort_field="reasoning.effort",
             cache_key=True,
             service_tier=True,
@@ -161,6 +179,7 @@ PROFILES: dict[str, Profile] = {
             title="MiniMax M3 (vLLM, SGLang)",
             shares="minimax",
             families=("minimax-m3*",),
+            siblings=(("*minimax-m2*", "minimax"), ("*minimax-m1*", "minimax")),
             reasoning_field="reasoning_content",
             replay_reasoning="always",
             top_k=True,
@@ -176,6 +195,8 @@ PROFILES: dict[str, Profile] = {
             dialect="minimax",
             title="MiniMax M2 (TabbyAPI, vLLM)",
             families=("minimax-*",),
+            siblings=(("*minimax-m3*", "minimax-m3"),),
+            windows=(("minimax-m2*", 204_800),),
             reasoning_field="reasoning_content",
             replay_reasoning="always",
             top_k=True,
@@ -259,6 +280,7 @@ PROFILES: dict[str, Profile] = {
             title="Z.ai GLM",
             base_url="https://api.z.ai/api/paas/v4",
             families=("glm-*",),
+            windows=(("glm-4.5*", 131_072), ("glm-4.[67]*", 204_800), ("glm-5.[2-9]*", 1_048_576), ("glm-5*", 204_800)),
             reasoning_field="reasoning_content",
             replay_reasoning="tool_turns",
             effort_field="thinking.type",
@@ -290,6 +312,7 @@ PROFILES: dict[str, Profile] = {
             title="Ollama",
             base_url="http://127.0.0.1:11434/v1",
             reasoning_field="reasoning",
+            thinks_in_text=True,
             replay_reasoning="tool_turns",
             effort_field="reasoning_effort",
             efforts=(("*", ("none", "low", "medium", "high")),),
@@ -305,6 +328,7 @@ PROFILES: dict[str, Profile] = {
             title="OpenRouter",
             base_url="https://openrouter.ai/api/v1",
             reasoning_field="reasoning",
+            thinks_in_text=True,
             replay_reasoning="tool_turns",
             effort_field="reasoning.effort",
             efforts=(("*", ("minimal", "low", "medium", "high", "xhigh")),),
@@ -322,6 +346,7 @@ PROFILES: dict[str, Profile] = {
             fixed_sampling=OPENAI_REASONING,
             tools_without_reasoning=OPENAI_TOOLS_WITHOUT_REASONING,
             efforts=OPENAI_EFFORTS,
+            windows=OPENAI_WINDOWS,
             effort_field="reasoning_effort",
         ),
         Profile(
@@ -330,6 +355,7 @@ PROFILES: dict[str, Profile] = {
             dialect="openai_chat",
             title="vLLM and other OpenAI-compatible servers",
             reasoning_field="reasoning_content",
+            thinks_in_text=True,
             replay_reasoning="tool_turns",
             effort_field="chat_template",
             top_k=True,

@@ -194,3 +194,14 @@ def test_web_search_is_the_providers_own_or_recorded_as_missing(
         (turn,) = records.ended(client.api_key, 1)
         assert b"server-tool" in turn.notes
     assert models.refusals == []
+
+
+def test_the_name_of_the_model_tells_which_minimax_it_is(client: Client, models: Models) -> None:
+    """Both are served at one address; only M3 sees pictures."""
+    models.lenient = True
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBO"}}
+    turn: Any = {"role": "user", "content": [image]}
+    seen = client.ask(turn, model="minimax/minimax-m3")
+    unseen = client.ask(turn, model="minimax-m3/minimax-m2")
+    assert (seen.status_code, unseen.status_code) == (200, 400), (seen.text, unseen.text)
+    assert "takes no image" in unseen.json()["error"]["message"]

@@ -109,7 +109,7 @@ def test_a_broken_stream_is_no_whole_answer(name: str, cut: str, client: Client,
 @pytest.mark.parametrize("name", WIRES)
 def test_a_call_that_is_cut_off_is_never_complete(name: str, client: Client, models: Models) -> None:
     wire = WIRES[name]
-    models.queue(wire.path, sse_answer(*wire.text, *wire.call) if name == "gemini" else sse_answer(*wire.call))
+    models.queue(wire.path, sse_answer(*wire.text, *wire.call))
     events = client.events("Hi", model=BY_NAME[name].route, tools=TOOLS)
     blocks = folded(events)
     assert names(events)[-1] == "error"

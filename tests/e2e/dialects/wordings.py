@@ -54,3 +54,8 @@ UNCOUNTED = {
     "openai-responses": "Your input exceeds the context window of this model. Please adjust your input and try again.",
     "zai": "Prompt exceeds max length",
 }
+# The estimate of this prompt is small, so the models' known windows tell.
+UNCOUNTED_PAIRS = {
+    "openai-responses": "prompt is too long: 922001 tokens > 922000 maximum",
+    "zai": "prompt is too long: 204801 tokens > 204800 maximum",
+}

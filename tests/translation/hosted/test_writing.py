@@ -70,7 +70,7 @@ def test_only_the_clients_own_calls_make_it_the_clients_turn() -> None:
 
 
 def test_call_that_failed_unseen_leaves_nothing() -> None:
-    one = BlockWriter(signature="s", hosted=HOSTED, starts_early=False)
+    one = BlockWriter(signature="s", hosted=HOSTED, live=False)
     assert one.feed([ToolStarted(0, "weather", id="id_0")]) == []
     assert one.next_round() == []
     assert folded(one.feed([TextDelta("again")])) == [{"type": "text", "text": "again"}]

@@ -18,7 +18,7 @@ def told(error: BridgeError) -> Any:
     ("error", "number", "kind", "code"),
     [
         (errors.InvalidRequest("n: one"), 400, "invalid_request_error", None),
-        (errors.PromptTooLong("prompt is too long"), 400, "invalid_request_error", "context_length_exceeded"),
+        (errors.PromptTooLong(2, 1), 400, "invalid_request_error", "context_length_exceeded"),
         (errors.Unauthenticated("no"), 401, "invalid_request_error", "invalid_api_key"),
         (errors.OverBudget("spent"), 429, "insufficient_quota", "insufficient_quota"),
         (errors.NotFound("model: x"), 404, "invalid_request_error", "model_not_found"),

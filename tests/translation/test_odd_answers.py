@@ -1,0 +1,277 @@
+"""Answers as servers and gateways really send them: each a line of a table, read to the message that a client gets."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from translation.accumulator import Accumulator
+from translation.adapter import Decoder, Target
+from translation.adapters import adapter, writer
+from translation.client.parse import parse
+from translation.events import Event, Failed, Finished, ToolStarted
+from translation.history import repair
+from translation.providers.profiles import PROFILES
+from translation.think_text import ThinkText
+from translation.values import Usage
+
+Json = dict[str, Any]
+MODELS = {"openai": "gpt-4.1", "vllm": "qwen3", "gemini": "gemini-3-pro", "openai-responses": "gpt-5.5"}
+READ = {"name": "Read", "input_schema": {"type": "object", "properties": {"path": {"type": "string"}}}}
+TOOLS = [READ, {**READ, "name": "ReadFile"}, {**READ, "name": "Bash"}]
+REQUEST = {
+    "model": "m",
+    "max_tokens": 9,
+    "stream": True,
+    "tools": TOOLS,
+    "messages": [{"role": "user", "content": "x"}],
+}
+
+
+def decoder(provider: str) -> tuple[Decoder, Accumulator, Any]:
+    profile = PROFILES[provider]
+    target = Target(provider, MODELS[provider], profile)
+    request, _ = repair(parse(msgspec.json.encode(REQUEST), "", ()), profile)
+    sent = adapter(profile).build(request, target)
+    kind = "text/event-stream"
+    folded = Accumulator()
+    return adapter(profile).decoder(request, target, sent, kind), folded, writer(profile, request, "msg")
+
+
+def answer(provider: str, *reads: bytes) -> tuple[list[Json], str, Usage | None]:
+    """The content, the stop reason (or why it failed) and the usage."""
+    reading, folded, writing = decoder(provider)
+    end, usage = "", None
+    for events in [*map(reading.feed, reads), reading.close()]:
+        named = [_with_id(event) for event in events]
+        folded.feed(writing.feed(named))
+        for event in named:
+            if isinstance(event, Finished):
+                usage = event.usage
+                folded.feed(writing.finish(event, usage or Usage()))
+                end = folded.stop_reason or ""
+            elif isinstance(event, Failed):
+                end = event.error.message
+    return json.loads(folded.content), end, usage
+
+
+def _with_id(event: Event) -> Event:
+    return msgspec.structs.replace(event, id=f"toolu_{event.call}") if isinstance(event, ToolStarted) else event
+
+
+def sse(*events: Json | bytes) -> bytes:
+    return b"".join(b"data: %b\n\n" % (e if isinstance(e, bytes) else msgspec.json.encode(e)) for e in events)
+
+
+def calls(content: list[Json]) -> list[tuple[str, Json]]:
+    return [(block["name"], block["input"]) for block in content if block["type"] == "tool_use"]
+
+
+# ---------------------------------------------------------------- chat
+
+
+def chunk(delta: Json | None = None, finish: str | None = None, **more: Any) -> Json:
+    return {"choices": [{"index": 0, "delta": delta or {}, "finish_reason": finish}], **more}
+
+
+def piece(arguments: Any = None, name: str | None = None, id_: Any = None, index: Any = 0) -> Json:
+    call: Json = {"function": {"name": name, "arguments": arguments}, "id": id_}
+    return chunk({"tool_calls": [call if index is None else {**call, "index": index}]})
+
+
+def called(*pieces: Json, finish: str = "tool_calls") -> list[tuple[str, Json]] | str:
+    content, end, _ = answer("openai", sse(*pieces, chunk(finish=finish), b"[DONE]"))
+    return calls(content) if end in ("tool_use", "max_tokens") else end
+
+
+ONE, TWO = '{"path":"1"}', '{"path":"2"}'
+P1, P2 = {"path": "1"}, {"path": "2"}
+
+
+@pytest.mark.parametrize(
+    ("pieces", "expected"),
+    [
+        ((piece(None, "Re", "a"), piece(None, "ad"), piece(ONE)), [("Read", P1)]),
+        ((piece(None, "Read", "a"), piece(None, "File"), piece(ONE)), [("ReadFile", P1)]),
+        ((piece(None, "Read", "a"), piece(None, "Read"), piece(ONE, "Read")), [("Read", P1)]),
+        ((piece(None, "Nope", "a"), piece(ONE, "x")), [("Nope", P1)]),
+        ((piece(ONE, "Read"), piece(TWO, "Bash")), [("Read", P1), ("Bash", P2)]),
+        ((piece(ONE, "Read"), piece(TWO, "Read")), [("Read", P1), ("Read", P2)]),
+        ((piece('{"path":', "Read"), piece('"1"}', "Read")), [("Read", P1)]),
+        ((piece("{}", "Read"), piece(ONE, "Read")), [("Read", P1)]),
+        ((piece(ONE, "Read", 5), piece(TWO, "Read", 6)), [("Read", P1), ("Read", P2)]),
+        ((piece(ONE, "Read", 5, None), piece(TWO, "Read", 6, None)), [("Read", P1), ("Read", P2)]),
+        ((piece(ONE, "Read", "a", "0"),), [("Read", P1)]),
+        ((piece('{"path":"1",}', "Read", "a"),), [("Read", P1)]),
+        ((piece('{"path":"1,}",}', "Read", "a"),), [("Read", {"path": "1,}"})]),
+        ((piece('```json\n{"path":"1"}\n```', "Read", "a"),), [("Read", P1)]),
+    ],
+    ids=[
+        "a name in pieces", "a name that is another's beginning", "a name repeated", "no tool's name in pieces",
+        "one index, no ids", "one index, no ids, one name", "fragments that repeat the name", "a placeholder first",
+        "ids are numbers", "ids are numbers, no index", "an index as text", "a comma too many", "a comma in a string",
+        "fenced",
+    ],
+)  # fmt: skip
+def test_calls_are_told_apart_and_mended(pieces: tuple[Json, ...], expected: list[tuple[str, Json]]) -> None:
+    assert called(*pieces) == expected
+
+
+@pytest.mark.parametrize(
+    "arguments", ["[1]", "5", '"abc"', "{'path':'1'}", '{"path":NaN}', '{"path":"1', "```\n[1]\n```"]
+)
+def test_what_is_no_object_is_an_error(arguments: str) -> None:
+    assert "not a JSON object" in str(called(piece(arguments, "Read", "a")))
+
+
+def test_a_call_that_the_token_limit_cut_is_not_seen() -> None:
+    assert called(piece('{"path":"1', "Read", "a"), finish="length") == []
+    assert called(piece(None, "Read", "a"), finish="length") == []
+    assert called(piece(ONE, "Read", "a"), piece('{"pa', "Read", "b", 1), finish="length") == [("Read", P1)]
+
+
+COUNTS = {"prompt_tokens": 10, "completion_tokens": 1}
+
+
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        ({"prompt_tokens": 10.0, "completion_tokens": "1"}, Usage(10, 1)),
+        ({"prompt_tokens": -10, "completion_tokens": -1}, None),
+        ({**COUNTS, "prompt_tokens_details": {"cached_tokens": 80}}, Usage(0, 1, 10)),
+    ],
+)
+def test_odd_counts_do_not_end_an_answer(counts: Json, expected: Usage | None) -> None:
+    content, end, usage = answer("openai", sse(chunk({"content": "a"}), chunk(finish="stop", usage=counts)))
+    assert (content[0]["text"], end, usage) == ("a", "end_turn", expected)
+
+
+def test_a_chunk_that_is_no_chunk_is_an_error_and_one_that_is_an_error_is_that() -> None:
+    assert "not a chat answer" in answer("openai", sse({"choices": 5}))[1]
+    assert answer("openai", sse({"choices": 5, "error": {"message": "busy", "code": 529}}))[1] == "busy"
+
+
+def test_a_choice_that_was_not_asked_for_is_not_heard() -> None:
+    other = {"choices": [{"index": 1, "delta": {"content": "B"}, "finish_reason": "stop"}]}
+    assert answer("openai", sse(other, chunk({"content": "a"}), chunk(finish="stop")))[0] == [text("a")]
+
+
+def test_reasoning_that_comes_as_details_alone_is_shown() -> None:
+    details = [{"type": "reasoning.text", "text": "hm"}, {"type": "reasoning.encrypted", "data": "x"}]
+    content, _, _ = answer("openai", sse(chunk({"reasoning_details": details}), chunk({"content": "a"}, "stop")))
+    assert [block.get("thinking", block.get("text")) for block in content] == ["hm", "a"]
+
+
+RAW, END = json.dumps(chunk({"content": "a"})).encode(), msgspec.json.encode(chunk(finish="stop"))
+WHOLE = msgspec.json.encode({"choices": [{"message": {"content": "a"}, "finish_reason": "stop"}]})
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"data: %b\ndata: %b\ndata: [DONE]\n" % (RAW, END),
+        b"data: %b\ndata: %b\n\ndata: %b\n\n" % (*RAW.split(b" ", 1), END),
+        b"\xef\xbb\xbfdata: %b\n\ndata: %b\n\n" % (RAW, END),
+        b"\xef\xbb\xbf" + WHOLE,
+        b"\n\n" + WHOLE,
+    ],
+    ids=["no blank lines", "one event in two lines", "BOM", "BOM before JSON", "JSON after blank lines"],
+)
+def test_odd_framing_is_read_at_any_cut(body: bytes) -> None:
+    expected = ([text("a")], "end_turn", None)
+    assert answer("openai", body) == expected
+    assert answer("openai", *(bytes([byte]) for byte in body)) == expected
+
+
+def text(words: str) -> Json:
+    return {"type": "text", "text": words}
+
+
+# ---------------------------------------------------------------- reasoning in the text
+
+
+@pytest.mark.parametrize(
+    ("said", "thought", "rest"),
+    [
+        ("<think>\nhm</think>\n\nyes", "\nhm", "yes"),
+        ("  <think>a < b </thin</think>yes", "a < b </thin", "yes"),
+        ("<think>hm", "hm", ""),
+        ("<think>hm</th", "hm</th", ""),
+        ("<think></think>yes <think>no", "", "yes <think>no"),
+        ("<thi", "", "<thi"),
+        ("<b>yes</b>", "", "<b>yes</b>"),
+        ("yes <think>hm</think>", "", "yes <think>hm</think>"),
+    ],
+)
+def test_reasoning_at_the_beginning_of_a_text_is_thinking_at_any_cut(said: str, thought: str, rest: str) -> None:
+    for size in range(1, len(said) + 1):
+        reads = [chunk({"content": said[start : start + size]}) for start in range(0, len(said), size)]
+        content, _, _ = answer("vllm", sse(*reads, chunk(finish="stop")))
+        found = {block["type"]: block.get("thinking", block.get("text")) for block in content}
+        assert (found.get("thinking", ""), found.get("text", "")) == (thought, rest), size
+
+
+def test_reasoning_that_a_call_follows_is_thinking() -> None:
+    events = sse(chunk({"content": "<think>hm</th"}), piece(ONE, "Read", "a"), chunk(finish="tool_calls"))
+    content, end, _ = answer("vllm", events)
+    assert ([block["type"] for block in content], end) == (["thinking", "tool_use"], "tool_use")
+    assert answer("openai", sse(chunk({"content": "<think>hm</think>"}, "stop")))[0] == [text("<think>hm</think>")]
+    assert ThinkText().close() == []
+
+
+# ---------------------------------------------------------------- Gemini
+
+
+def candidate(*parts: Json, finish: str | None = None, **more: Any) -> Json:
+    return {"candidates": [{"content": {"parts": list(parts)}, "finishReason": finish}], **more}
+
+
+TOLD = {"promptTokenCount": 10, "candidatesTokenCount": None, "cachedContentTokenCount": 4.0}
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [candidate(text("a"), finish="STOP"), {"candidates": None, "usageMetadata": TOLD}],
+        [candidate({**text("a"), "thoughtSignature": None, "thought": None}, finish="STOP", usageMetadata=TOLD)],
+        [candidate(text("a"), finish="STOP", usageMetadata={**TOLD, "cachedContentTokenCount": "4"})],
+    ],
+)
+def test_null_is_what_google_leaves_out(events: list[Json]) -> None:
+    expected = ([text("a")], "end_turn", Usage(6, 0, 4))
+    assert answer("gemini", sse(*events)) == expected
+    assert answer("gemini", msgspec.json.encode(events)) == expected, "a list under the wrong content type"
+
+
+def test_nulls_in_arguments_stay() -> None:
+    call = {"functionCall": {"id": None, "name": "Read", "args": {"path": None}}}
+    assert calls(answer("gemini", sse(candidate(call, finish="STOP")))[0]) == [("Read", {"path": None})]
+
+
+def test_more_cached_tokens_than_there_were_are_all_of_them() -> None:
+    told = {"promptTokenCount": 10, "cachedContentTokenCount": 30}
+    assert answer("gemini", sse(candidate(text("a"), finish="STOP", usageMetadata=told)))[2] == Usage(0, 0, 10)
+
+
+def test_what_is_not_geminis_is_an_error_still() -> None:
+    assert "not Gemini's" in answer("gemini", sse({"candidates": "x"}))[1]
+    assert answer("gemini")[1] == "the upstream closed before a finishReason"
+
+
+# ---------------------------------------------------------------- Responses
+
+MESSAGE = {"type": "message", "id": "m", "content": [{"type": "output_text", "text": "a"}]}
+CALL = {"type": "function_call", "id": "f", "call_id": "c", "name": "Read", "arguments": ONE}
+SPENT = {"input_tokens": 10.0, "input_tokens_details": {"cached_tokens": 80}, "output_tokens": 1}
+RESPONSE = {"id": "r", "object": "response", "status": "completed", "output": [MESSAGE, CALL], "usage": SPENT}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [sse({"type": "response.completed", "response": RESPONSE}), msgspec.json.encode(RESPONSE)],
+    ids=["all of it at the end", "JSON under another content type"],
+)
+def test_a_response_that_comes_at_once_is_an_answer(body: bytes) -> None:
+    content, end, usage = answer("openai-responses", body)
+    assert (content[0], calls(content), end, usage) == (text("a"), [("Read", P1)], "tool_use", Usage(0, 1, 10))

@@ -1,0 +1,58 @@
+"""Reasoning that a server leaves in the text of an answer, between tags at its beginning."""
+
+from translation.events import Event, TextDelta, ThinkingDelta
+
+OPENING = "<think>"
+CLOSING = "</think>"
+
+
+class ThinkText:
+    """Feed it an answer's text. Only what begins with the tag is reasoning; a tag later on is text."""
+
+    def __init__(self) -> None:
+        self._held = ""  # may yet turn out to be a tag, or white space around one
+        self._place = "before"  # then `inside`, `behind` (white space after the tag), `text`
+
+    def feed(self, text: str) -> list[Event]:
+        if self._place == "text":
+            return [TextDelta(text)]
+        self._held += text
+        out: list[Event] = []
+        if self._place == "before":
+            self._begin(out)
+        if self._place == "inside":
+            self._think(out)
+        if self._place == "behind":
+            self._leave(out)
+        return out
+
+    def close(self) -> list[Event]:
+        held, self._held = self._held, ""
+        if not held or self._place == "behind":
+            return []
+        inside, self._place = self._place == "inside", "text"
+        return [ThinkingDelta(held) if inside else TextDelta(held)]
+
+    def _begin(self, out: list[Event]) -> None:
+        text = self._held.lstrip()
+        if text.startswith(OPENING):
+            self._held, self._place = text[len(OPENING) :], "inside"
+        elif not OPENING.startswith(text):
+            out.append(TextDelta(self._held))
+            self._held, self._place = "", "text"
+
+    def _think(self, out: list[Event]) -> None:
+        thought, tag, rest = self._held.partition(CLOSING)
+        if tag:
+            self._held, self._place = rest, "behind"
+        else:
+            cut = next((n for n in range(len(CLOSING) - 1, 0, -1) if thought.endswith(CLOSING[:n])), 0)
+            thought, self._held = (thought[:-cut], thought[-cut:]) if cut else (thought, "")
+        if thought:
+            out.append(ThinkingDelta(thought))
+
+    def _leave(self, out: list[Event]) -> None:
+        text = self._held.lstrip()
+        if text:
+            out.append(TextDelta(text))
+            self._held, self._place = "", "text"

@@ -1,0 +1,77 @@
+"""Tools that a system message adds or withdraws in mid-conversation, for models that get one list of them."""
+
+from collections.abc import Iterator
+
+import msgspec
+from msgspec import Raw, Struct
+
+from translation.client.tools import tools as parse_tools
+from translation.errors import InvalidRequest
+from translation.values import Block, Message, Note, Other, Request, Text, Tool
+
+CHANGES = ("tool_addition", "tool_removal")
+ABSENT = Raw(b"")
+
+
+class _Tool(Struct):
+    name: str = ""
+    definition: Raw = ABSENT
+
+
+class _Change(Struct):
+    type: str
+    tool: _Tool
+
+
+class Change(Struct, frozen=True):
+    adds: bool
+    name: str
+    tool: Tool | None = None  # defined by the change itself
+
+
+def changes(request: Request) -> list[Change]:
+    """In the order in which they were made."""
+    blocks = (block for message in request.messages if message.role == "system" for block in message.blocks)
+    return [change for block in blocks for change in _read(block, request.betas)]
+
+
+def changed(tools: tuple[Tool, ...], made: list[Change], notes: list[Note]) -> tuple[Tool, ...]:
+    """The tools that are offered in the end."""
+    offered = {tool.name: tool for tool in tools}
+    gone: set[str] = set()
+    for change in made:
+        gone = gone - {change.name} if change.adds else gone | {change.name}
+        if change.tool is not None:
+            offered[change.name] = change.tool
+    names = ", ".join(dict.fromkeys(change.name for change in made))
+    notes.append(Note("repair", "tools-changed", f"tools: added or withdrawn in the conversation: {names}"))
+    return tuple(tool for name, tool in offered.items() if name not in gone)
+
+
+def told(message: Message) -> Message:
+    """The same message with its changes in words."""
+    if not any(type(block) is Other and block.type in CHANGES for block in message.blocks):
+        return message
+    return Message(message.role, tuple(_worded(block) for block in message.blocks), options=message.options)
+
+
+def _worded(block: Block) -> Block:
+    made = list(_read(block, ()))
+    if not made:
+        return block
+    return Text(f"[tool {'available' if made[0].adds else 'withdrawn'}: {made[0].name}]")
+
+
+def _read(block: Block, betas: tuple[str, ...]) -> Iterator[Change]:
+    """Nothing for another block, or for a change of what is no single tool."""
+    if type(block) is not Other or block.type not in CHANGES:
+        return
+    try:
+        change = msgspec.json.decode(block.raw, type=_Change)
+        defined = bytes(change.tool.definition)
+        tool = parse_tools(Raw(b"[" + defined + b"]"), betas)[0] if defined else None
+    except (msgspec.ValidationError, InvalidRequest):
+        return
+    name = tool.name if tool is not None else change.tool.name
+    if name:
+        yield Change(change.type == "tool_addition", name, tool)
