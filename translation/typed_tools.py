@@ -29,7 +29,7 @@ def kind(tool: Tool) -> Kind:
 def definition(tool: Tool) -> Definition:
     """What to tell another model about a tool: its own words, or the table's for a typed client tool."""
     if tool.type == "custom":
-        return Definition(tool.description + _examples(tool), tool.schema)
+        return Definition(tool.description + _examples(tool) if tool.examples else tool.description, tool.schema)
     for pattern, known in CLIENT_TOOLS:
         if fnmatchcase(tool.type, pattern):
             return Definition(known.description + _screen(tool) + _examples(tool), known.schema)

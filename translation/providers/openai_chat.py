@@ -100,7 +100,7 @@ def _caller(request: Request, target: Target) -> Json:
     out: Json = {}
     if request.user_id:
         out["user"] = request.user_id if len(request.user_id) <= 64 else _digest(request.user_id)
-    if target.profile.service_tier and standard_only(request):
+    if request.others and target.profile.service_tier and standard_only(request):
         out["service_tier"] = "default"
     if target.profile.cache_key and request.messages:
         # What stays the same in every turn of a conversation, and differs between conversations.

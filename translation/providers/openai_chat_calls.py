@@ -1,5 +1,7 @@
 """The tool calls of one chat answer: told apart, started once their name is known, ended when the answer is."""
 
+from collections.abc import Set
+
 from translation.arguments import Arguments
 from translation.errors import UpstreamProtocolError
 from translation.events import Event, Reason, ToolArguments, ToolDropped, ToolEnded, ToolStarted
@@ -26,7 +28,7 @@ class _Call:
 class Calls:
     """`names` turns the upstream's names of tools into the client's; `offered` are the upstream's."""
 
-    def __init__(self, names: dict[str, str], offered: frozenset[str] = frozenset()) -> None:
+    def __init__(self, names: dict[str, str], offered: Set[str] = frozenset()) -> None:
         self._names = names
         self._offered = offered
         self._calls: list[_Call] = []
@@ -37,23 +39,26 @@ class Calls:
         function = given.function or Function()
         fragment = arguments_of(function)
         call = self._new(given.index) if whole else self._find(given, function.name or "", fragment)
-        call.id = call.id or str(given.id or "")
-        call.name = self._named(call, function.name or "")
-        call.touched = call.touched or bool(fragment)
-        call.pending += call.arguments.feed(fragment)
-        if call.name and (call.touched or (call.id and not self._longer(call.name))):
+        if given.id and not call.id:
+            call.id = str(given.id)
+        if function.name:
+            call.name = self._named(call, function.name)
+        if fragment:
+            call.touched = True
+            call.pending += call.arguments.feed(fragment)
+        if call.name and (call.pending or not call.started) and (call.touched or (call.id and self._is_whole(call))):
             self._start(call, out)
 
     def _named(self, call: _Call, name: str) -> str:
-        """An empty or repeated name does not rename; the next piece of one does, until its arguments come."""
-        if not call.name or not name or call.touched:
+        """A repeated name does not rename; the next piece of one does, until its arguments come."""
+        if not call.name or call.touched or call.started:
             return call.name or name
         whole = call.name + name
-        return whole if not call.started and (whole in self._offered or self._longer(whole)) else call.name
+        return whole if any(offered.startswith(whole) for offered in self._offered) else call.name
 
-    def _longer(self, name: str) -> bool:
-        """Whether a tool's name goes on where this one ends."""
-        return any(len(offered) > len(name) and offered.startswith(name) for offered in self._offered)
+    def _is_whole(self, call: _Call) -> bool:
+        """Whether no tool's name goes on where this one ends."""
+        return call.name in self._offered or not any(name.startswith(call.name) for name in self._offered)
 
     def close(self, reason: Reason, state: bytes, out: list[Event]) -> tuple[str, ...]:
         """The answer is complete. Returns what had to be mended. Of several calls the first carries the state."""

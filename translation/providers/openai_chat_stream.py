@@ -62,8 +62,8 @@ class ChatDecoder:
 
     def __init__(self, request: Request, target: Target, sent: UpstreamRequest) -> None:
         names = dict(sent.names)
-        aliases = {name: alias for alias, name in names.items()}
-        self._calls = Calls(names, frozenset(aliases.get(tool.name, tool.name) for tool in request.tools))
+        clients = names.values()
+        self._calls = Calls(names, {*names, *[tool.name for tool in request.tools if tool.name not in clients]})
         self._thinks = ThinkText() if target.profile.thinks_in_text else None
         self._stops = request.stop_sequences
         self._replays = target.profile.replay_reasoning != "never"
@@ -189,24 +189,28 @@ class ChatDecoder:
                 self._think(thought_of(delta.reasoning_details), out)
         content = delta.content
         if content:
-            if isinstance(content, str):
-                self._text(content, out)
+            if self._thinks is None and type(content) is str:
+                out.append(TextDelta(content))
             else:
-                self._parts(content, out)
+                self._content(content, out)
         if delta.refusal:
             self._refusal += delta.refusal
         if delta.tool_calls:
-            self._end_text(out)
-            for call in delta.tool_calls:
-                self._calls.feed(call, out, whole=whole)
+            self._called(delta.tool_calls, out, whole=whole)
         if delta.function_call is not None:
             self._calls.feed(Call(index=0, function=delta.function_call), out, whole=False)
 
-    def _text(self, text: str, out: list[Event]) -> None:
-        if self._thinks is None:
-            out.append(TextDelta(text))
-        else:
-            self._read(self._thinks.feed(text), out)
+    def _content(self, content: str | list[Part], out: list[Event]) -> None:
+        if not isinstance(content, str):
+            self._parts(content, out)
+        elif self._thinks is not None:
+            self._read(self._thinks.feed(content), out)
+
+    def _called(self, calls: list[Call], out: list[Event], *, whole: bool) -> None:
+        if self._thinks is not None:
+            self._read(self._thinks.close(), out)
+        for call in calls:
+            self._calls.feed(call, out, whole=whole)
 
     def _read(self, events: list[Event], out: list[Event]) -> None:
         for event in events:
@@ -243,12 +247,9 @@ class ChatDecoder:
         if self._reason == "stop" and choice.stop_reason in self._stops:
             self._reason, self._sequence = "stop_sequence", str(choice.stop_reason)
 
-    def _end_text(self, out: list[Event]) -> None:
+    def _conclude(self, reason: Reason, out: list[Event]) -> None:
         if self._thinks is not None:
             self._read(self._thinks.close(), out)
-
-    def _conclude(self, reason: Reason, out: list[Event]) -> None:
-        self._end_text(out)
         self._notes = self._calls.close(reason, self._state(), out)
         self._reason = "refusal" if self._refusal else reason
 

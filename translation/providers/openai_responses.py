@@ -157,7 +157,7 @@ def _caller(request: Request, target: Target) -> Body:
         out[target.profile.user_field] = (
             request.user_id if len(request.user_id) <= ID_LIMIT else _digest(request.user_id)
         )
-    if target.profile.service_tier and standard_only(request):
+    if request.others and target.profile.service_tier and standard_only(request):
         out["service_tier"] = "default"
     if target.profile.cache_key and request.messages:
         # What stays the same in every turn of a conversation, and differs between conversations.

@@ -200,7 +200,7 @@ def test_the_name_of_the_model_tells_which_minimax_it_is(client: Client, models:
     """Both are served at one address; only M3 sees pictures."""
     models.lenient = True
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBO"}}
-    turn: Any = {"role": "user", "content": [image]}
+    turn: Any = {"role": "user", "content": [image, {"type": "text", "text": "[chain abilities ids=own] Go."}]}
     seen = client.ask(turn, model="minimax/minimax-m3")
     unseen = client.ask(turn, model="minimax-m3/minimax-m2")
     assert (seen.status_code, unseen.status_code) == (200, 400), (seen.text, unseen.text)
