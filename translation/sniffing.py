@@ -5,6 +5,7 @@ from collections.abc import Callable
 from translation.adapter import Decoder
 from translation.events import Event
 
+STREAMS = (b"data", b"even")
 BOM = b"\xef\xbb\xbf"
 
 
@@ -19,6 +20,9 @@ class Sniffed:
 
     def feed(self, chunk: bytes) -> list[Event]:
         if self._decoder is not None:
+            return self._decoder.feed(chunk)
+        if not self._head and chunk[:4] in STREAMS:
+            self._decoder = self._stream()
             return self._decoder.feed(chunk)
         self._head += chunk
         text = self._head.lstrip()

@@ -30,7 +30,7 @@ def test_each_capture_gives_the_same_events_at_any_cut(case: Case, data: st.Data
 def test_a_signature_that_is_not_base64_is_not_kept() -> None:
     """Gemini would refuse every request that holds it."""
     for signature, kept in (("c2ln", True), ("c2lnbg==", True), ("not base64", False), ("c2lnx", False)):
-        decoder = GeminiDecoder({}, "application/json")
+        decoder = GeminiDecoder({}, streams=False)
         part = b'{"text":"hi","thoughtSignature":"%b"}' % signature.encode()
         decoder.feed(b'{"candidates":[{"content":{"parts":[%b]},"finishReason":"STOP"}]}' % part)
         finished = decoder.close()[-1]

@@ -69,6 +69,9 @@ class Output(Struct, frozen=True):
     others: tuple[Field, ...] = ()
 
 
+NO_OUTPUT = Output()
+
+
 def output_config(raw: Raw) -> Output:
     wire = decode(_OUTPUT, raw, "output_config")
     if wire.effort is not None and wire.effort not in EFFORTS:

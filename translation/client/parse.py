@@ -58,7 +58,7 @@ def parse(body: bytes, version: str, betas: tuple[str, ...], *, counting: bool =
         _refuse_sampling(fields, version)
     thread = options.thread(fields["thread"]) if "thread" in fields else None
     offered = tools(fields["tools"], betas) if "tools" in fields else ()
-    output = options.output_config(fields["output_config"]) if "output_config" in fields else options.Output()
+    output = options.output_config(fields["output_config"]) if "output_config" in fields else options.NO_OUTPUT
     schema = output.schema
     if not schema and "output_format" in fields:
         schema = options.output_format(fields["output_format"])
@@ -141,14 +141,15 @@ def _parsed(raw: bytes, path: str) -> Message:
     wire = decode(_MESSAGE, raw, path)
     match wire.role:
         case "user" | "assistant" | "system" as role:
-            return Message(role, blocks(wire.content, path + ".content"), raw, options=_options(wire))
+            usual = wire.clear_at is NULL and wire.output_config is NULL
+            return Message(role, blocks(wire.content, path + ".content"), raw, None, () if usual else _options(wire))
         case other:
             raise one_of(path + ".role", ROLES, other)
 
 
 def _options(wire: MessageWire) -> tuple[str, ...]:
     given = (("clear_at", wire.clear_at, b'"never"'), ("output_config", wire.output_config, b"{}"))
-    return tuple([name for name, raw, usual in given if raw is not NULL and bytes(raw) not in (b"null", usual)])
+    return tuple([name for name, raw, usual in given if bytes(raw) not in (b"null", usual)])
 
 
 def parse_system(raw: Raw | bytes) -> tuple[Text, ...]:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from translation import plain
 from translation.values import Block, Message, Note, ServerToolResult, ServerToolUse, Text
 
+SERVED = (ServerToolUse, ServerToolResult)
 EMPTY = b'"encrypted_content":""'  # a page of another provider's search, as the bridge writes it
 WITHIN = ("web_search", "web_fetch")  # end in the answer in which they begin, unless that was paused
 
@@ -23,7 +24,7 @@ class Served(Struct, frozen=True):
 
 def served(messages: tuple[Message, ...]) -> Served | None:
     """None when there is nothing of the kind, as mostly."""
-    blocks = [b for message in messages for b in message.blocks if isinstance(b, ServerToolUse | ServerToolResult)]
+    blocks = [block for message in messages for block in message.blocks if type(block) in SERVED]
     if not blocks:
         return None
     calls = {block.id: block.name for block in blocks if isinstance(block, ServerToolUse)}
