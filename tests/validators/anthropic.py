@@ -143,8 +143,8 @@ def _searches(messages: list[Json]) -> Iterator[str]:
     """A search stands beside its result, whose pages only Anthropic has encrypted; one may be paused at the end."""
     for index, message in enumerate(messages):
         content = message.get("content") or []
-        calls = [b["id"] for b in content if b.get("type") == "server_tool_use" and b.get("name") == "web_search"]
-        results = {b["tool_use_id"]: b["content"] for b in content if b.get("type") == "web_search_tool_result"}
+        calls = [b.get("id") for b in content if b.get("type") == "server_tool_use" and b.get("name") == "web_search"]
+        results = {b.get("tool_use_id"): b.get("content") for b in content if b.get("type") == "web_search_tool_result"}
         if index < len(messages) - 1:
             yield from (
                 f"`web_search` tool use {id_} was found without its result" for id_ in calls if id_ not in results
