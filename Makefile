@@ -28,7 +28,7 @@ demo: $(DEV_STAMP)
 	.venv-dev/bin/python -m scripts.demo $(DEMO_ARGS)
 
 test: lint types layers browser claude servers test-translation
-	.venv-dev/bin/pytest -n auto --ignore tests/translation $(PYTEST_ARGS)
+	.venv-dev/bin/pytest -n auto --dist worksteal --ignore tests/translation $(PYTEST_ARGS)
 
 # Without Django, in seconds, and every branch.
 test-translation: $(DEV_STAMP)

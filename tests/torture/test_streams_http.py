@@ -31,6 +31,8 @@ CASES = {upstream: cases(upstream) for upstream in PATHS}
 SSE = {"content-type": "text/event-stream"}
 OK = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
 
+PLACES = ("/x/chat/completions", "https://127.0.0.1:1/", "//evil.example", "file:///etc/passwd", "")
+
 Fault = Callable[[Random, bytes], Answer | Raw]
 FAULTS: tuple[Fault, ...] = (
     lambda rng, body: Answer((b"",), rng.choice((301, 302, 303, 307, 308)), {"location": rng.choice(PLACES)}),
@@ -53,7 +55,6 @@ FAULTS: tuple[Fault, ...] = (
     lambda rng, body: Answer((body[: len(body) // 2], Abort()), 200, SSE),
     lambda rng, body: Answer((b"<html>" + body,), 200, {"content-type": "text/html"}),
 )  # fmt: skip
-PLACES = ("/x/chat/completions", "https://127.0.0.1:1/", "//evil.example", "file:///etc/passwd", "")
 
 
 @pytest.mark.proves("streams")
