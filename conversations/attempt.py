@@ -5,7 +5,7 @@ from conversations.routing import Route
 from conversations.upstream import Answer, Upstreams, key_refused
 from translation import adapters
 from translation.accumulator import Accumulator
-from translation.adapter import RoundsWriter, UpstreamRequest, Writer
+from translation.adapter import Decoder, RoundsWriter, UpstreamRequest, Writer
 from translation.errors import BridgeError, PromptTooLong
 from translation.events import Event, Failed, Finished, MessageStart, Relayed, WireEvent
 from translation.overflow import counted
@@ -57,6 +57,10 @@ class Attempt:
             raise error
         upstreams.judge(self.route.upstream, answer, None)
         self._decoder = self._adapter.decoder(self._request, target, self._sent, answer.content_type)
+
+    def another_decoder(self) -> Decoder:
+        """For whoever wants to read the same answer beside this attempt."""
+        return self._adapter.decoder(self._request, self.route.target, self._sent, self.content_type)
 
     def _failure(self, answer: Answer, body: bytes) -> BridgeError:
         if answer.status in (401, 403):

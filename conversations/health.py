@@ -4,7 +4,7 @@ Rests end by themselves. Each process finds out on its own; what it finds is tol
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
@@ -31,6 +31,7 @@ class Health:
         self._keys: dict[tuple[str, str], float] = {}  # (upstream, key) -> when its rest ends
         self._strikes: dict[str, int] = {}
         self._upstreams: dict[str, float] = {}
+        self._by_hand: dict[str, float] = {}  # by an operator: no answer of theirs ends it
 
     # ------------------------------------------------------------ keys
 
@@ -80,4 +81,17 @@ class Health:
             self.tell(Rested(upstream, 0, reason, UPSTREAM_SECONDS))
 
     def is_resting(self, upstream: str) -> bool:
-        return self._upstreams.get(upstream, 0.0) > time.monotonic()
+        return max(self._upstreams.get(upstream, 0.0), self._by_hand.get(upstream, 0.0)) > time.monotonic()
+
+    # ------------------------------------------------------------ what an operator decides
+
+    def rest_by_hand(self, seconds: Mapping[str, float]) -> None:
+        """All upstreams that are to rest, and for how long from now."""
+        now = time.monotonic()
+        self._by_hand = {upstream: now + left for upstream, left in seconds.items()}
+
+    def wake(self, upstream: str) -> None:
+        """It, and all its keys."""
+        for rests in (self._upstreams, self._strikes, self._by_hand):
+            rests.pop(upstream, None)
+        self._keys = {key: until for key, until in self._keys.items() if key[0] != upstream}

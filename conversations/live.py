@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 SECONDS = 0.25  # between two looks
 LEASE = 40.0  # a conversation is watched for so long after somebody last said so
 TAIL = 20_000  # characters of a block: the newest
-LONG = ("text", "thinking")
+LONG = ("text", "thinking", "partial")
 
 
 class Seen(Struct, frozen=True):

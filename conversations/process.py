@@ -27,6 +27,7 @@ from conversations.ledger import Prices
 from conversations.limits import Limits
 from conversations.meter import Meter
 from conversations.models import Process
+from conversations.peeking import Peek
 from conversations.prices import Price
 from conversations.routing import Router
 from conversations.state import State
@@ -58,6 +59,7 @@ class WebProcess:
         self.meter = Meter()
         self.limits = Limits(self.store, self.conf.redis_url)
         self.live = live.Live(self.store)
+        self._peeks: dict[int, Peek] = {}  # at the turns that somebody watches
         self.bridge: Bridge | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
         self.quiet: set[Any] = set()  # streams that may need a ping
@@ -153,7 +155,9 @@ class WebProcess:
         )
         upstreams = Upstreams(self.conf.upstream_idle_seconds)
         router = Router(self.conf, self.demo.url)
-        router.load(await self._configuration())
+        found = await self._configuration()
+        router.load(found)
+        upstreams.health.rest_by_hand(_left(found))
         self.bridge = Bridge(
             self.store, State(self.store, rows), upstreams, router, self.limits, self.meter, rows, settings
         )
@@ -225,8 +229,13 @@ class WebProcess:
             return
         running = self.bridge.running
         turns = [(pk, turn) for pk in self.live.watched() for turn in running.get(pk, ())]
+        # A turn that begins a new attempt is looked at anew.
+        before, self._peeks = self._peeks, {}
+        for _, turn in turns:
+            known = before.get(turn.id)
+            self._peeks[turn.id] = known if known and known.attempt is turn.attempt else Peek(turn.attempt)
         await self.live.keep(
-            live.Seen(turn.id, pk, turn.accumulator.content, turn.ask.key.storage == "full") for pk, turn in turns
+            live.Seen(turn.id, pk, self._peeks[turn.id].content(), turn.ask.key.storage == "full") for pk, turn in turns
         )
 
     def figures(self) -> Figures:
@@ -250,7 +259,9 @@ class WebProcess:
 
     async def _load_routes(self, bridge: Bridge) -> None:
         try:
-            bridge.router.load(await self._configuration())
+            found = await self._configuration()
+            bridge.router.load(found)
+            bridge.upstreams.health.rest_by_hand(_left(found))
         except StoreUnavailable:
             self._routes_changed = True
             raise
@@ -268,18 +279,22 @@ class WebProcess:
             self._routes_changed = True  # read with the next look at the changes
         elif kind == "watch":
             self.live.watch(int(ref))
-        elif self.bridge is None:
-            return
-        elif kind == "conversation":
-            self.bridge.end_conversation(int(ref), ConversationEnded("the conversation was terminated"))
+        elif self.bridge is not None:
+            self._apply(self.bridge, kind, ref)
+
+    def _apply(self, bridge: Bridge, kind: str, ref: str) -> None:
+        if kind == "conversation":
+            bridge.end_conversation(int(ref), ConversationEnded("the conversation was terminated"))
+        elif kind == "wake":
+            bridge.upstreams.health.wake(ref)
         elif kind == "hosted":
-            self.bridge.hosted.shelf.forget()
+            bridge.hosted.shelf.forget()
         elif kind == "breaker":
-            self.bridge.hosted.shelf.reread()
+            bridge.hosted.shelf.reread()
         elif kind in {"forgotten", "purged"}:
-            self.bridge.state.forget(*map(int, ref.split(",")))
+            bridge.state.forget(*map(int, ref.split(",")))
         elif kind == "prices":
-            self.bridge.track(self._load_prices())
+            bridge.track(self._load_prices())
 
 
 def _answers(db: Database) -> None:
@@ -301,6 +316,11 @@ def _changes_of(db: Database, seconds: float, seen: set[int]) -> list[tuple[Any,
         return []
     sql = "SELECT id, kind, ref FROM conversations_change WHERE id >= %s AND id <= %s ORDER BY id"
     return [row for row in db.query(sql, (new[0], new[-1])) if row[0] not in seen]
+
+
+def _left(found: Configuration) -> dict[str, float]:
+    """How long upstreams have to rest by an operator's decision."""
+    return {rest.upstream: rest.until - time.time() for rest in found.rests}
 
 
 _current: WebProcess | None = None

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import zstandard
 from asgiref.sync import async_to_sync, sync_to_async
+from django.utils import timezone
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -19,7 +20,7 @@ from conversations.attempt import Attempt
 from conversations.demo import DemoServer
 from conversations.estimates import Estimates
 from conversations.ledger import Prices
-from conversations.models import Replay, Turn
+from conversations.models import Conversation, Replay, Turn, UsageEntry
 from conversations.preparing import aim
 from conversations.records import storable
 from conversations.routing import Route, Router
@@ -37,6 +38,7 @@ from translation.state import Snapshot, hydrate, wanted
 from translation.values import Note, Request, ThinkingConfig, ToolChoice, Usage
 
 SECONDS = 300.0  # a replay takes at most
+REPLAY = "replay"  # the status of its entry in the ledger
 NOWHERE = "http://demo.invalid/v1"
 
 
@@ -72,6 +74,7 @@ class Plan(Struct, frozen=True):
     request: Request
     sent: UpstreamRequest
     notes: tuple[Note, ...] = ()
+    number: int = 0  # of a later round
 
 
 class Expected(Struct, frozen=True):
@@ -109,19 +112,32 @@ class Outcome(Struct):
 # ------------------------------------------------------------ what to send
 
 
-def plan(turn: Turn, router: Router, target: str = "") -> Plan:
-    """Raises an InvalidRequest that says why a turn cannot be run again."""
+def plan(turn: Turn, router: Router, target: str = "", number: int = 0) -> Plan:
+    """Raises an InvalidRequest that says why a turn cannot be run again. `number` is a later round, as it was sent."""
+    if target and number:
+        raise InvalidRequest("a later round can only be run as it was sent: it follows from the rounds before it")
     if target:
         aimed = aim(_hydrated(turn), router.resolve(target))
         return Plan(exact=False, route=aimed.route, request=aimed.request, sent=aimed.sent, notes=aimed.notes)
-    body = reads.sent(PageDatabase(), turn.pk)
+    body = _round(turn, number) if number else reads.sent(PageDatabase(), turn.pk)
     if not body:
         raise InvalidRequest("what was sent is not stored: the API key keeps less, or the text was purged")
     meta = msgspec.json.decode(bytes(turn.sent_meta), type=SentMeta)
     # The request only tells the decoder what was asked: which tools, renamed to what.
     aimed = aim(_hydrated(turn), router.exactly(turn.upstream, turn.resolved_model))
     sent = replace(aimed.sent, path=meta.path, body=body, stream=meta.stream, headers=tuple(meta.headers.items()))
-    return Plan(exact=True, route=aimed.route, request=aimed.request, sent=sent)
+    return Plan(exact=True, route=aimed.route, request=aimed.request, sent=sent, number=number)
+
+
+def _round(turn: Turn, number: int) -> bytes:
+    """Each is kept by what it adds to the one before."""
+    body = reads.sent(PageDatabase(), turn.pk)
+    rows = list(turn.rounds.filter(number__lte=number).order_by("number"))
+    if not body or not rows or rows[-1].number != number:
+        return b""
+    for row in rows:
+        body = body[: row.sent_prefix] + reads.unpacked(bytes(row.sent_tail))
+    return body
 
 
 def _hydrated(turn: Turn) -> Request:
@@ -247,7 +263,8 @@ def begin(turn: Turn, planned: Plan, who: str) -> Replay:
         target=planned.route.name[:265],
         exact=planned.exact,
         who=who[:150],
-        sent=b"" if planned.exact else zstandard.compress(planned.sent.body),
+        sent=b"" if planned.exact and not planned.number else zstandard.compress(planned.sent.body),
+        round_number=planned.number,
         notes=msgspec.json.encode(planned.notes),
     )
 
@@ -275,6 +292,23 @@ def keep(row: Replay, outcome: Outcome, prices: Prices) -> None:
         "duration_ms": outcome.duration,
     }
     Replay.objects.filter(pk=row.pk).update(**columns)
+    _charge(row, columns)
+
+
+def _charge(row: Replay, columns: dict[str, Any]) -> None:
+    """The ledger has what was paid for; as a replay, so that it counts for no budget of the key."""
+    turn = Turn.objects.filter(pk=row.turn_id).only("api_key", "request_id", "requested_model").first()
+    owner = Conversation.objects.filter(pk=row.conversation_id).values_list("external_id", flat=True).first()
+    if turn is None or owner is None:
+        return
+    upstream, _, model = row.target.partition("/")
+    used = ("input_tokens", "output_tokens", "cache_read", "cache_write", "thinking_tokens", "cost_micros",
+            "duration_ms", "first_token_ms")  # fmt: skip
+    UsageEntry.objects.create(
+        api_key_id=turn.api_key_id, conversation_id=owner, request_id=turn.request_id, created_at=timezone.now(),
+        requested_model=turn.requested_model, upstream=upstream[:64], model=model[:200], status=REPLAY,
+        attempt=0, estimated=columns["usage_estimated"], **{name: columns[name] for name in used},
+    )  # fmt: skip
 
 
 async def run_and_keep(row: Replay, planned: Plan, means: Means) -> None:
@@ -293,17 +327,17 @@ def means(demo_url: str = NOWHERE) -> Means:
     return Means(router, Upstreams(settings.upstream_idle_seconds), Prices(reads.prices(db)), Estimates())
 
 
-def run_alone(turn: Turn, target: str, who: str) -> Replay:
+def run_alone(turn: Turn, target: str, who: str, number: int = 0) -> Replay:
     """From a command: the whole of it, with an event loop and a demo upstream of its own."""
-    return async_to_sync(_alone)(turn, target, who)
+    return async_to_sync(_alone)(turn, target, who, number)
 
 
-async def _alone(turn: Turn, target: str, who: str) -> Replay:
+async def _alone(turn: Turn, target: str, who: str, number: int) -> Replay:
     demo = DemoServer()
     await demo.start()
     own = await sync_to_async(means)(demo.url)
     try:
-        planned = await sync_to_async(plan)(turn, own.router, target)
+        planned = await sync_to_async(plan)(turn, own.router, target, number)
         row = await sync_to_async(begin)(turn, planned, who)
         await run_and_keep(row, planned, own)
         await row.arefresh_from_db()

@@ -3,6 +3,7 @@
 import datetime as dt
 import re
 
+TURN_COLOURS = {"running": "info", "complete": "success", "aborted": "warning", "error": "danger", "replay": "info"}
 NONE = "–"
 
 _INVISIBLE = re.compile(

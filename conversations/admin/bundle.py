@@ -18,7 +18,7 @@ names, models, sizes and times are as they were.
   turn.json        what happened: status, models, attempts, notes, usage, timings
   received.json    the client's request, in the form that it is stored in
   sent.json        the request that went upstream
-  answered.txt     the upstream's raw answer
+  answered.txt     the upstream's raw answer (sent-2, answered-2: after the bridge had run its own tools)
   delivered.json   the answer that the client got
 """
 
@@ -29,7 +29,7 @@ def bundle(turn: Turn, hops: tuple[Hop, ...]) -> bytes:
         files.writestr("README.txt", ABOUT)
         files.writestr("turn.json", msgspec.json.format(msgspec.json.encode(_turn(turn)), indent=2))
         for hop in hops:
-            name = f"{hop.name}.txt" if hop.name == "answered" else f"{hop.name}.json"
+            name = f"{hop.name}.txt" if hop.name.startswith("answered") else f"{hop.name}.json"
             files.writestr(name, redaction.json(hop.raw) if hop.raw else b"")
     return archive.getvalue()
 

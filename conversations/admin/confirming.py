@@ -12,6 +12,15 @@ from msgspec import Struct
 from translation.errors import BridgeError
 
 
+class Choice(Struct, frozen=True):
+    """Something to be chosen before it is done."""
+
+    name: str
+    label: str
+    options: tuple[tuple[str, str], ...]
+    chosen: str = ""
+
+
 class Question(Struct, frozen=True):
     title: str
     text: str  # what will happen, in plain words
@@ -19,6 +28,7 @@ class Question(Struct, frozen=True):
     facts: tuple[tuple[str, str], ...] = ()  # what it concerns
     danger: bool = False
     back: str = ""  # where "cancel" leads
+    choices: tuple[Choice, ...] = ()
 
 
 def confirmed(

@@ -50,6 +50,10 @@ def _router() -> Router:
     return bridge.router if bridge is not None else replay.means().router
 
 
+def upstream_names() -> tuple[str, ...]:
+    return tuple(sorted(upstream.name for upstream in _router().upstreams))
+
+
 def _leads_to(router: Router, model: str) -> tuple[str, str]:
     try:
         return router.resolve(model).name, ""

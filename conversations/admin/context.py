@@ -1,7 +1,7 @@
 """What fills the context of a request, by kind, and what each tool took of it. Pure."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
 import msgspec
@@ -58,21 +58,21 @@ def fills(system: int, tools: int, messages: Iterable[tuple[str, bytes]]) -> tup
     return tuple(Fill(kind, name, size, round(100 * size / total, 1)) for kind, name, size in found if size)
 
 
-def figures(mappings: Sequence[ToolMapping]) -> tuple[ToolFigures, ...]:
+def figures(mappings: Sequence[ToolMapping], states: Mapping[int, str]) -> tuple[ToolFigures, ...]:
     by_name: dict[str, list[ToolMapping]] = {}
     for row in mappings:
         by_name.setdefault(row.tool_name, []).append(row)
-    found = [_figures(name, rows) for name, rows in by_name.items()]
+    found = [_figures(name, rows, states) for name, rows in by_name.items()]
     return tuple(sorted(found, key=lambda item: (-item.result_size, -item.calls)))
 
 
-def _figures(name: str, rows: list[ToolMapping]) -> ToolFigures:
+def _figures(name: str, rows: list[ToolMapping], states: Mapping[int, str]) -> ToolFigures:
     times = [(row.answered_at - row.created_at).total_seconds() * 1_000 for row in rows if row.answered_at]
     return ToolFigures(
         name,
         len(rows),
         sum(row.is_error for row in rows),
-        sum(row.status == "pending" for row in rows),
+        sum(states[row.pk] == "pending" for row in rows),
         sum(row.result_size for row in rows),
         wording.milliseconds(median(times)) if times else wording.NONE,
     )

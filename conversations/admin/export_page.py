@@ -7,10 +7,17 @@ from django.http import Http404, HttpRequest, HttpResponseRedirect
 from django.http.response import HttpResponse, HttpResponseBase
 from django.utils.http import content_disposition_header
 
+from conversations import wording
 from conversations.admin import cells, export
+from conversations.admin.confirming import Question, confirmed
 from conversations.admin.content import reads_content
 from conversations.admin.toolchain_page import index_of
 from conversations.models import Conversation, StorageLevel
+
+FORMS = {
+    "jsonl": ("Export what was said?", "The last request of each branch as a line of JSON, which can be sent again."),
+    "csv": ("Export the tool calls?", "A table of all its tool calls, with their arguments if you may read them."),
+}
 
 
 def export_page(admin: Any, request: HttpRequest, row: Conversation) -> HttpResponseBase:
@@ -18,6 +25,12 @@ def export_page(admin: Any, request: HttpRequest, row: Conversation) -> HttpResp
     if form == "jsonl" and (row.api_key.storage != StorageLevel.FULL or not readable):
         messages.error(request, "What was said is not stored for this key, or not for you to read.")
         return HttpResponseRedirect(cells.url(row, "toolchain_page"))
+    if form in FORMS and request.method != "POST":
+        title, text = FORMS[form]
+        facts = (("Conversation", row.external_id), ("Turns", wording.count(row.turn_count)))
+        question = Question(title, f"{text} It is written down that you did it.", "Download", facts,
+                            back=cells.url(row, "toolchain_page"))  # fmt: skip
+        return confirmed(admin, request, question, str)
     admin.log_change(request, row, f"Exported as {form}")
     match form:
         case "jsonl":

@@ -2,16 +2,15 @@
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
 from conversations import wording
 from conversations.admin.filters import STUCK
-from conversations.admin.toolchain import Index, repetitions
+from conversations.admin.toolchain import LOOP, Index, repetitions, states
 from conversations.models import ToolMapping, Turn
 
-LOOP = 3
 HEAVY = 50_000  # bytes of one result
 FAILURES = 3
 
@@ -23,10 +22,12 @@ class Flag(Struct, frozen=True):
     turn: int = 0  # its number
 
 
-def flags(turns: Sequence[Turn], mappings: Sequence[ToolMapping], index: Index, now: dt.datetime) -> tuple[Flag, ...]:
+def flags(
+    turns: Sequence[Turn], mappings: Sequence[ToolMapping], digests: Mapping[str, bytes], index: Index, now: dt.datetime
+) -> tuple[Flag, ...]:
     return (
         *_errors(turns, index),
-        *_loops(mappings, index),
+        *_loops(mappings, digests, index),
         *_stuck(mappings, index, now),
         *_failing(mappings),
         *_heavy(mappings, index),
@@ -44,8 +45,8 @@ def _errors(turns: Sequence[Turn], index: Index) -> list[Flag]:
     return [Flag("danger", f"{_many(len(failed), 'turn')} ended in an error", text, index.numbers.get(last.pk, 0))]
 
 
-def _loops(mappings: Sequence[ToolMapping], index: Index) -> list[Flag]:
-    repeats = repetitions(mappings)
+def _loops(mappings: Sequence[ToolMapping], digests: Mapping[str, bytes], index: Index) -> list[Flag]:
+    repeats = repetitions(mappings, digests)
     longest = max(mappings, key=lambda row: repeats[row.pk], default=None)
     if longest is None or repeats[longest.pk] < LOOP:
         return []
@@ -57,7 +58,8 @@ def _loops(mappings: Sequence[ToolMapping], index: Index) -> list[Flag]:
 
 
 def _stuck(mappings: Sequence[ToolMapping], index: Index, now: dt.datetime) -> list[Flag]:
-    waiting = [row for row in mappings if row.status == "pending" and now - row.created_at > STUCK]
+    status = states(mappings, index)
+    waiting = [row for row in mappings if status[row.pk] == "pending" and now - row.created_at > STUCK]
     if not waiting:
         return []
     oldest = waiting[0]

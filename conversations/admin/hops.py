@@ -13,6 +13,8 @@ from conversations.models import Message, ToolMapping, Turn
 from conversations.records import AttemptRecord
 from translation.unreadable import UNREADABLE
 
+Facts = tuple[tuple[str, str], ...]
+
 
 class Hop(Struct, frozen=True):
     """One side of the bridge, as bytes and as shown."""
@@ -23,11 +25,16 @@ class Hop(Struct, frozen=True):
     raw: bytes
     size: int
     value: Shown | None
-    facts: tuple[tuple[str, str], ...] = ()
+    facts: Facts = ()
 
     @property
     def words(self) -> str:
         return wording.size(self.size)
+
+    @property
+    def round(self) -> int:
+        """Which further call of the upstream it is the request of; 0 for none."""
+        return int(self.name.removeprefix("sent-")) if self.name.startswith("sent-") else 0
 
 
 class Segment(Struct, frozen=True):
@@ -103,7 +110,7 @@ def delivered(turn: Turn, answer: Message | None) -> bytes:
     )
 
 
-def hop(name: str, title: str, about: str, raw: bytes, facts: tuple[tuple[str, str], ...], *, readable: bool) -> Hop:
+def hop(name: str, title: str, about: str, raw: bytes, facts: Facts, *, readable: bool) -> Hop:
     return Hop(name, title, about, raw, len(raw), shown(pretty(raw)) if raw and readable else None, facts)
 
 

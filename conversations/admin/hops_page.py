@@ -39,6 +39,7 @@ def hops_page(admin: Any, request: HttpRequest, object_id: str) -> HttpResponse:
         "readable": readable,
         "may_replay": may_replay(request),
         "hops": shown,
+        "rounds": [hop.name.removeprefix("sent-") for hop in shown if hop.name.startswith("sent-")],
         "notes": toolchain.notes(bytes(turn.notes)),
         "attempts": hops.attempts(turn),
         "waterfall": hops.waterfall(turn, calls),
@@ -72,7 +73,17 @@ def _hops(turn: Turn, *, readable: bool) -> tuple[hops.Hop, ...]:
         ("delivered", "Delivered", "What the client got", hops.delivered(turn, answer),
          (("status", str(turn.http_status or "")), ("stop reason", turn.stop_reason))),
     )  # fmt: skip
-    return tuple(hops.hop(*side, readable=readable) for side in sides)
+    later = [side for number, *bodies in stored.rounds(turn) for side in _round(turn, number, *bodies)]
+    return tuple(hops.hop(*side, readable=readable) for side in (*sides[:3], *later, sides[3]))
+
+
+def _round(turn: Turn, number: int, sent: bytes, answered: bytes) -> list[tuple[str, str, str, bytes, hops.Facts]]:
+    """After the results of tools that the bridge ran itself."""
+    return [
+        (f"sent-{number}", f"Sent, round {number}", "With the results of the bridge's own tools, byte for byte", sent,
+         (("upstream", turn.upstream), ("model", turn.resolved_model))),
+        (f"answered-{number}", f"Answered, round {number}", "What the upstream said then, raw", answered, ()),
+    ]  # fmt: skip
 
 
 def _answered(turn: Turn) -> bytes:
@@ -93,6 +104,9 @@ def _difference(turn: Turn, shown: tuple[hops.Hop, ...], name: str) -> Diff | No
         return diff(sides["received"], sides["sent"])
     if name == "answered-delivered":
         return diff(sides["answered"], sides["delivered"])
+    if (number := name.removeprefix("round-")).isdecimal() and f"sent-{number}" in sides:
+        earlier = sides.get(f"sent-{int(number) - 1}") or sides["sent"]
+        return diff(earlier, sides[f"sent-{number}"])
     before = _neighbours(turn)["before"]
     if name == "previous-sent" and before is not None:
         return diff(pretty(stored.sent(before)), sides["sent"])
@@ -112,7 +126,7 @@ def _taken_away(request: HttpRequest, turn: Turn, shown: tuple[hops.Hop, ...], f
         case "curl-sent":
             path = dict(hops.headers(bytes(turn.sent_meta))).get("path", "")
             return _text(hops.curl(f'"$UPSTREAM_BASE_URL"{path}', UPSTREAM, sides["sent"]))
-        case "received" | "sent" | "answered" | "delivered":
+        case _ if form in sides:
             return _text(sides[form].decode("utf-8", "replace"))
         case _:
             raise Http404

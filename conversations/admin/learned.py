@@ -1,16 +1,27 @@
-"""What upstreams taught by refusing a parameter, and what rests. A lesson can be forgotten; a rest ends by itself."""
+"""What upstreams taught by refusing a parameter, and what rests. A lesson can be forgotten; a rest ends by itself.
+
+Operators may begin and end a rest, too.
+"""
 
 from typing import Any
 
 from django.contrib import admin
-from django.http import HttpRequest
+from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import reverse
 from django.utils.safestring import SafeString
-from unfold.decorators import display
+from unfold.decorators import action, display
 
+from conversations import routes
 from conversations.admin import cells
 from conversations.admin.configuration import RoutingAdmin
+from conversations.admin.confirming import Choice, Question, confirmed
+from conversations.admin.connect_page import upstream_names
 from conversations.admin.record import RecordAdmin
 from conversations.models import Learned, Rest
+from conversations.process import current
+from translation.errors import InvalidRequest
+
+MINUTES = (("5", "5 minutes"), ("15", "15 minutes"), ("60", "an hour"), ("480", "8 hours"))
 
 
 @admin.register(Learned)
@@ -47,6 +58,51 @@ class RestAdmin(RecordAdmin):
     ordering = ("-until",)
     fields = ("upstream", "what", "reason", "state", "since", "until")
     readonly_fields = ("what", "state")
+    actions_list = ("rest_page",)
+    actions_detail = ("wake_page",)
+
+    def has_act_permission(self, request: HttpRequest, object_id: object = None) -> bool:
+        return request.user.has_perm("conversations.change_upstream")
+
+    @action(description="Rest an upstream", icon="bedtime", url_path="rest", permissions=["act"])
+    def rest_page(self, request: HttpRequest) -> HttpResponse:
+        names = upstream_names()
+        given = request.POST if request.method == "POST" else request.GET
+        upstream, minutes = given.get("upstream", ""), given.get("minutes", "15")
+        text = "Requests go to the fallbacks of their routes meanwhile; where there is none, it is asked all the same."
+        back = reverse("admin:conversations_rest_changelist")
+        choices = (
+            Choice("upstream", "Upstream", tuple((name, name) for name in names), upstream),
+            Choice("minutes", "For", MINUTES, minutes),
+        )
+        question = Question("Let an upstream rest?", text, "Let it rest", back=back, choices=choices)
+
+        def rest() -> str:
+            if upstream not in names or minutes not in dict(MINUTES):
+                raise InvalidRequest("no such upstream, or no such time")
+            row = routes.rest(upstream, int(minutes), request.user.get_username())
+            current().hear("routes", upstream)
+            self.log_change(request, row, f"Rests for {minutes} minutes")
+            return f"{upstream} rests for {dict(MINUTES)[minutes]}."
+
+        return confirmed(self, request, question, rest)
+
+    @action(description="Wake", icon="wb_sunny", url_path="wake", permissions=["act"])
+    def wake_page(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        row = self.get_object(request, object_id)
+        if row is None:
+            raise Http404
+        text = "It and all its keys are asked again, by every process within a second."
+        facts = (("Upstream", row.upstream), ("Reason", row.reason))
+        question = Question("Wake this upstream?", text, "Wake", facts, back=cells.url(row))
+
+        def wake() -> str:
+            routes.wake(row.upstream)
+            current().hear("wake", row.upstream)
+            self.log_change(request, row, "Woken")
+            return f"{row.upstream} is awake."
+
+        return confirmed(self, request, question, wake, reverse("admin:conversations_rest_changelist"))
 
     @display(description="what")
     def what(self, row: Rest) -> str:

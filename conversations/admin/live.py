@@ -83,6 +83,7 @@ class Tail:
         self._after = after
         self._told: dict[int, tuple[str, int]] = {}  # turn -> status and sequence
         self._calls_told: tuple[tuple[CallView, ...], tuple[ProgressView, ...]] | None = None
+        self._followed: set[int] = set()
         self._number = 0
 
     def news(self) -> bytes | None:
@@ -123,10 +124,21 @@ class Tail:
 
     def _calls(self) -> tuple[CallView, ...]:
         rows = ToolMapping.objects.filter(conversation=self.conversation, status__in=WAITING).order_by("-pk")[:CALLS]
-        found = rows.values_list("tool_use_id", "tool_name", "status", "created_at")
+        found = list(rows.values_list("turn", "tool_use_id", "tool_name", "status", "created_at"))
+        self._find_followed({turn for turn, *_ in found})
         return tuple(
-            CallView(harmless(id_), harmless(name), status, _milliseconds(at)) for id_, name, status, at in found
+            CallView(harmless(id_), harmless(name), status, _milliseconds(at))
+            for turn, id_, name, status, at in found
+            if turn not in self._followed
         )
+
+    def _find_followed(self, turns: set[int]) -> None:
+        """Turns that the conversation has gone on after: what they called is no longer waited for."""
+        answers = Turn.objects.filter(pk__in=turns - self._followed).exclude(answer_hash=b"")
+        hashes = {bytes(own): turn for turn, own in answers.values_list("pk", "answer_hash")}
+        if hashes:
+            after = Message.objects.filter(conversation=self.conversation, parent_hash__in=list(hashes))
+            self._followed |= {hashes[bytes(parent)] for parent in after.values_list("parent_hash", flat=True)}
 
     def _progress(self) -> tuple[ProgressView, ...]:
         running = ToolExecution.objects.filter(conversation=self.conversation, status=ExecutionStatus.RUNNING)
@@ -166,7 +178,7 @@ def _block(block: dict[str, Any]) -> BlockView:
         case "text" | "thinking":
             text = str(block.get(kind, ""))
         case "tool_use" | "mcp_tool_use":
-            text = msgspec.json.encode(block.get("input", {})).decode()
+            text = str(block.get("partial", "")) or msgspec.json.encode(block.get("input", {})).decode()
         case "mcp_tool_result":
             text = "\n".join(str(part.get("text", "")) for part in block.get("content", ()))
         case _:

@@ -34,10 +34,12 @@ def replay_page(admin: Any, request: HttpRequest, object_id: str) -> HttpRespons
     if not may_replay(request):
         raise PermissionDenied
     target = (request.POST if request.method == "POST" else request.GET).get("target", "").strip()
+    given = (request.POST if request.method == "POST" else request.GET).get("round", "")
+    number = int(given) if given.isdecimal() and len(given) < 4 else 0
     means = _means()
     refused, planned, expected = "", None, None
     try:
-        planned = replay.plan(turn, means.router, target)
+        planned = replay.plan(turn, means.router, target, number)
         expected = replay.expected(planned, turn, means)
         if request.method == "POST":
             return HttpResponseRedirect(cells.url(_start(admin, request, turn, planned, target), "compare_page"))
@@ -48,6 +50,7 @@ def replay_page(admin: Any, request: HttpRequest, object_id: str) -> HttpRespons
         "opts": admin.model._meta,
         "turn": turn,
         "target": target,
+        "round": number,
         "planned": planned,
         "refused": refused,
         "facts": _facts(planned, expected) if planned and expected else (),
@@ -69,7 +72,7 @@ def _start(admin: Any, request: HttpRequest, turn: Turn, planned: replay.Plan, t
     """On the event loop of the process: a page need not wait for a model."""
     who, process = request.user.get_username(), current()
     if process.loop is None or process.bridge is None:
-        row = replay.run_alone(turn, target, who)
+        row = replay.run_alone(turn, target, who, planned.number)
     else:
         row = replay.begin(turn, planned, who)
         asyncio.run_coroutine_threadsafe(replay.run_and_keep(row, planned, _means()), process.loop)
@@ -82,12 +85,18 @@ def _facts(planned: replay.Plan, expected: replay.Expected) -> tuple[tuple[str, 
     likely, most = wording.count(expected.output_tokens), wording.count(expected.most_tokens)
     return (
         ("Goes to", planned.route.name),
-        ("Request", "byte for byte as it was sent" if planned.exact else "made anew from what was received"),
+        ("Request", _which(planned)),
         ("Size", wording.size(len(planned.sent.body))),
         ("Tokens in", f"about {wording.count(expected.input_tokens)}"),
         ("Tokens out", f"{likely} as before, at most {most}"),
         ("Cost", _cost(expected)),
     )
+
+
+def _which(planned: replay.Plan) -> str:
+    if planned.number:
+        return f"round {planned.number}, byte for byte as it was sent"
+    return "byte for byte as it was sent" if planned.exact else "made anew from what was received"
 
 
 def _cost(expected: replay.Expected) -> str:

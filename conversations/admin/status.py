@@ -1,6 +1,9 @@
 """The colours of states, the same in lists and on pages."""
 
-TURN_COLOURS = {"running": "info", "complete": "success", "aborted": "warning", "error": "danger"}
+from conversations.wording import TURN_COLOURS
+
+__all__ = ["TOOL_COLOURS", "TURN_COLOURS"]
+
 TOOL_COLOURS = {
     "streaming": "info",
     "pending": "warning",
@@ -8,4 +11,5 @@ TOOL_COLOURS = {
     "failed": "danger",
     "truncated": "danger",
     "repaired": "warning",
+    "orphaned": "warning",
 }

@@ -4,6 +4,7 @@ from conversations.models import Conversation, Turn
 from conversations.store import reads
 from conversations.store.page import PageDatabase
 
+ROUNDS = 20  # of one turn, on a page
 Buffer = bytes | memoryview  # SQLite gives the one, PostgreSQL the other
 
 # The large columns of a turn.
@@ -13,6 +14,15 @@ CONTENT = ("params", "headers", "attempts", "notes", "sent_tail", "sent_meta", "
 def sent(turn: Turn) -> bytes:
     """The request as it was sent, b"" when the key does not keep it."""
     return reads.sent(PageDatabase(), turn.pk)
+
+
+def rounds(turn: Turn) -> list[tuple[int, bytes, bytes]]:
+    """Each further call of the upstream inside the turn: its number, the request as sent, the raw answer."""
+    body, found = sent(turn), []
+    for row in turn.rounds.order_by("number")[:ROUNDS]:
+        body = body[: row.sent_prefix] + reads.unpacked(bytes(row.sent_tail))
+        found.append((row.number, body, reads.unpacked(bytes(row.answer))))
+    return found
 
 
 def path(conversation: Conversation, head: Buffer) -> list[reads.Stored]:

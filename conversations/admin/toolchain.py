@@ -3,21 +3,25 @@
 import datetime as dt
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from conversations import wording
 from conversations.admin.content import Shown, pretty, shown
 from conversations.admin.parts import Part, parts
 from conversations.admin.status import TOOL_COLOURS, TURN_COLOURS
-from conversations.models import Message, ToolMapping, Turn
+from conversations.models import Conversation, Message, ToolMapping, ToolStatus, Turn
 from translation.unreadable import UNREADABLE
 from translation.values import Note
 
 Buffer = bytes | memoryview
 
 BROUGHT = 30  # parts that a turn brought, beyond that a number
+LOOP = 3  # the same so often in a row goes in circles
 SAID = 50  # parts of an answer or of a result
 
 
@@ -70,6 +74,7 @@ class TurnView(Struct, frozen=True):
     calls: tuple[CallView, ...]
     follows: int  # number of the turn whose answer it goes on from, 0 for none
     branch: bool  # another turn went on from there before
+    agents: tuple[Conversation, ...] = ()  # that it started
 
 
 class Rows(Struct, frozen=True):
@@ -78,6 +83,8 @@ class Rows(Struct, frozen=True):
     turns: Sequence[Turn]  # of this stretch
     mappings: Sequence[ToolMapping]  # of the whole conversation, in order
     messages: Sequence[Message]  # of these turns, and of those that answered their calls
+    digests: Mapping[str, bytes] = {}  # call -> its result's, for those that look alike
+    agents: Mapping[int, Sequence[Conversation]] = {}  # turn -> the sub-agents that it started
 
 
 class Index(Struct, frozen=True):
@@ -85,6 +92,10 @@ class Index(Struct, frozen=True):
 
     numbers: Mapping[int, int]  # turn -> its number, from 1
     follows: Mapping[int, int]  # turn -> the turn whose answer it goes on from
+
+    @property
+    def last(self) -> int:
+        return max(self.numbers, default=0)
 
 
 def index(turns: Iterable[tuple[int, Buffer]], nodes: Iterable[tuple[Buffer, Buffer, int, bool]]) -> Index:
@@ -103,34 +114,81 @@ def index(turns: Iterable[tuple[int, Buffer]], nodes: Iterable[tuple[Buffer, Buf
     return Index({turn: number for number, (turn, _) in enumerate(heads, 1)}, follows)
 
 
+def states(mappings: Iterable[ToolMapping], index: Index) -> dict[int, str]:
+    """By call. One without a result is no longer waited for once the conversation has gone on without it."""
+    continued = set(index.follows.values())
+    found = {}
+    for row in mappings:
+        found[row.pk] = row.status
+        if row.status == ToolStatus.PENDING and row.turn_id in continued:
+            found[row.pk] = "repaired"
+        elif row.status == ToolStatus.PENDING and row.turn_id != index.last:
+            found[row.pk] = "orphaned"
+    return found
+
+
 def shape(rows: Rows, index: Index, *, readable: bool) -> tuple[TurnView, ...]:
     contents = _contents(rows.messages, readable=readable)
     results = _results(contents)
-    repeats = repetitions(rows.mappings)
+    repeats, status = repetitions(rows.mappings, rows.digests), states(rows.mappings, index)
     calls = defaultdict(list)
     for row in rows.mappings:
         calls[row.turn_id].append(row)
     views = []
     for turn in rows.turns:
         own = [
-            _call(row, results.get(row.tool_use_id, ()), repeats[row.pk], index, readable=readable)
+            _call(row, status[row.pk], results.get(row.tool_use_id, ()), repeats[row.pk], index, readable=readable)
             for row in calls[turn.pk]
         ]
-        views.append(_turn(turn, contents.get(turn.pk, []), tuple(own), index, readable=readable))
+        view = _turn(turn, contents.get(turn.pk, []), tuple(own), index, readable=readable)
+        views.append(replace(view, agents=tuple(rows.agents.get(turn.pk, ()))))
     return tuple(views)
 
 
-def repetitions(mappings: Iterable[ToolMapping]) -> dict[int, int]:
-    """For each call, how many it is in a row with the same tool, arguments and size of result."""
+def repetitions(mappings: Iterable[ToolMapping], digests: Mapping[str, bytes]) -> dict[int, int]:
+    """For each call, how many it is in a row with the same tool, arguments and result (its size, where not known)."""
     seen: dict[int, int] = {}
-    last: dict[str, tuple[bytes, int]] = {}
+    last: dict[str, tuple[bytes, int, bytes]] = {}
     counts: dict[str, int] = {}
     for row in mappings:
-        call = (row.call_arguments, row.result_size)
+        call = (canonical(row.call_arguments), row.result_size, digests.get(row.tool_use_id, b""))
         counts[row.tool_name] = counts.get(row.tool_name, 0) + 1 if last.get(row.tool_name) == call else 1
         last[row.tool_name] = call
         seen[row.pk] = counts[row.tool_name]
     return seen
+
+
+def alike(mappings: Sequence[ToolMapping]) -> list[ToolMapping]:
+    """The calls whose results have to be compared: three in a row that differ in nothing else."""
+    repeats = repetitions(mappings, {})
+    looping = {row.tool_name for row in mappings if repeats[row.pk] >= LOOP}
+    return [row for row in mappings if row.tool_name in looping]
+
+
+def digests(messages: Iterable[bytes], calls: Iterable[str]) -> dict[str, bytes]:
+    """What each of these calls was answered with, in a few bytes."""
+    wanted, found = set(calls), {}
+    for content in messages:
+        for block in _results_in(content):
+            if (call := block.get("tool_use_id")) in wanted:
+                found[str(call)] = blake2b(msgspec.json.encode(block.get("content")), digest_size=16).digest()
+    return found
+
+
+def _results_in(content: bytes) -> list[dict[str, Any]]:
+    try:
+        blocks = msgspec.json.decode(content)
+    except msgspec.DecodeError:
+        return []
+    return [block for block in blocks if isinstance(block, dict) and block.get("type") == "tool_result"]
+
+
+def canonical(arguments: bytes) -> bytes:
+    """The same for the same arguments, however they are written."""
+    try:
+        return msgspec.json.encode(msgspec.json.decode(arguments), order="sorted")
+    except msgspec.DecodeError:
+        return arguments
 
 
 def notes(raw: bytes) -> tuple[Note, ...]:
@@ -207,7 +265,9 @@ def _error(turn: Turn, *, readable: bool) -> str:
     return f"{turn.error_type}: {turn.error_message}" if readable else turn.error_type
 
 
-def _call(row: ToolMapping, result: tuple[Part, ...], repeats: int, index: Index, *, readable: bool) -> CallView:
+def _call(
+    row: ToolMapping, status: str, result: tuple[Part, ...], repeats: int, index: Index, *, readable: bool
+) -> CallView:
     arguments = row.call_arguments
     latency = (row.answered_at - row.created_at).total_seconds() * 1_000 if row.answered_at else -1.0
     return CallView(
@@ -216,8 +276,8 @@ def _call(row: ToolMapping, result: tuple[Part, ...], repeats: int, index: Index
         name=row.tool_name,
         upstream_name=row.upstream_name if row.upstream_name != row.tool_name else "",
         upstream_id=row.upstream_call_id,
-        status=row.status,
-        colour=TOOL_COLOURS.get(row.status, ""),
+        status=status,
+        colour=TOOL_COLOURS.get(status, ""),
         size=len(arguments),
         arguments=shown(pretty(arguments)) if readable and arguments else None,
         result=result[:SAID],

@@ -9,7 +9,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils import timezone
 
-from conversations.admin import context, flags, stored, toolchain
+from conversations.admin import cells, context, flags, stored, toolchain
 from conversations.admin.content import reads_content
 from conversations.admin.graph import graph
 from conversations.admin.stored import CONTENT
@@ -19,6 +19,7 @@ from conversations.wording import harmless
 PAGE = 25  # turns that are rendered at once
 CALLS = 3_000  # of the newest, for figures, flags and the graph
 FAMILY = 50
+ALIKE = 500  # messages that are read for results that look the same
 HEAVY = tuple(field for field in CONTENT if field != "notes")
 
 
@@ -38,6 +39,9 @@ def toolchain_page(admin: Any, request: HttpRequest, object_id: str) -> HttpResp
         "readable": readable,
         "term": term,
         "turns": toolchain.shape(_rows(conversation, stretch, mappings), index, readable=readable),
+        # A sub-agent's turns stand inside another conversation's page.
+        "here": cells.url(conversation, "toolchain_page"),
+        "anchor": f"agent-{conversation.pk}-" if request.GET.get("nested") else "",
         "next_page": page + 1 if page < _pages(chosen) else 0,
         "previous_page": page - 1,
         "found": len(chosen),
@@ -66,9 +70,9 @@ def log_opening(admin: Any, request: HttpRequest, row: Conversation) -> None:
 def _whole(conversation: Conversation, mappings: list[ToolMapping], index: toolchain.Index) -> dict[str, Any]:
     turns = list(conversation.turns.defer(*CONTENT).order_by("pk"))
     return {
-        "flags": flags.flags(turns, mappings, index, timezone.now()),
+        "flags": flags.flags(turns, mappings, _digests(conversation, mappings), index, timezone.now()),
         "graph": graph(turns, mappings, index),
-        "tools": context.figures(mappings),
+        "tools": context.figures(mappings, toolchain.states(mappings, index)),
         "fills": _fills(conversation, turns[-1]) if turns else (),
         "family": _family(conversation),
         "sums": conversation.turns.aggregate(
@@ -99,8 +103,39 @@ def _mappings(conversation: Conversation) -> list[ToolMapping]:
 def _rows(conversation: Conversation, turns: list[int], mappings: list[ToolMapping]) -> toolchain.Rows:
     answering = {row.answered_turn for row in mappings if row.turn_id in set(turns) and row.answered_turn}
     messages = Message.objects.filter(conversation=conversation, turn__in={*turns, *answering})
-    shown = conversation.turns.filter(pk__in=turns).defer(*HEAVY).order_by("pk")
-    return toolchain.Rows(list(shown), mappings, list(messages.order_by("turn", "depth")))
+    shown = list(conversation.turns.filter(pk__in=turns).defer(*HEAVY).order_by("pk"))
+    return toolchain.Rows(
+        shown,
+        mappings,
+        list(messages.order_by("turn", "depth")),
+        _digests(conversation, mappings),
+        _agents(conversation, mappings),
+    )
+
+
+def _digests(conversation: Conversation, mappings: list[ToolMapping]) -> dict[str, bytes]:
+    """Of the results that may be the same; few conversations have any."""
+    calls = toolchain.alike(mappings)
+    answering = {row.answered_turn for row in calls if row.answered_turn}
+    if not answering:
+        return {}
+    messages = conversation.messages.filter(turn__in=answering, role="user").values_list("content", flat=True)
+    return toolchain.digests(map(bytes, messages[:ALIKE]), (row.tool_use_id for row in calls))
+
+
+def _agents(conversation: Conversation, mappings: list[ToolMapping]) -> dict[int, list[Conversation]]:
+    """The sub-agents by the turn that started them: the last one with calls before they began."""
+    calling = {row.turn_id: row.created_at for row in mappings}
+    found: dict[int, list[Conversation]] = {}
+    for agent in _family(conversation):
+        if not agent.agent_id or agent.agent_id == conversation.agent_id:
+            continue
+        if agent.parent_agent_id != conversation.agent_id:
+            continue
+        before = [turn for turn, at in calling.items() if at <= agent.created_at]
+        if before:
+            found.setdefault(max(before), []).append(agent)
+    return found
 
 
 def _matching(conversation: Conversation, term: str) -> list[int]:

@@ -23,6 +23,7 @@ class Replay(models.Model):
     turn = models.ForeignKey(Turn, on_delete=models.CASCADE, related_name="replays")
     target = models.CharField(max_length=265)
     exact = models.BooleanField(help_text="The stored request byte for byte; else made anew for its target.")
+    round_number = models.PositiveSmallIntegerField(default=0, help_text="A later round of the turn; 0: its first.")
     status = models.CharField(max_length=8, choices=ReplayStatus, default=ReplayStatus.RUNNING)
     who = models.CharField("operator", max_length=150)
     created_at = models.DateTimeField(auto_now_add=True)

@@ -126,9 +126,10 @@ def prices(db: Database) -> list[Price]:
 
 
 def spent(db: Database, key: int, since: str, until: str) -> tuple[int, int]:
-    """Tokens and millionths of a dollar of a key, between two days."""
+    """Tokens and millionths of a dollar of a key, between two days; an operator's replays are not the key's."""
     sql = """SELECT COALESCE(SUM(input_tokens + output_tokens + cache_read + cache_write), 0), COALESCE(SUM(cost_micros), 0)
-        FROM conversations_usageentry WHERE api_key_id = %s AND created_at >= %s AND created_at < %s"""
+        FROM conversations_usageentry WHERE api_key_id = %s AND created_at >= %s AND created_at < %s
+          AND status <> 'replay'"""
     ((tokens, micros),) = db.query(sql, (key, since, until))
     return int(tokens), int(micros)
 

@@ -1,5 +1,7 @@
 """Where requests go, as operators configured it and as upstreams taught it: read whole, and rarely."""
 
+import datetime as dt
+import time
 from typing import Any
 
 from msgspec import Struct
@@ -18,6 +20,8 @@ ON CONFLICT (upstream, model, remedy) DO NOTHING"""
 NEWS = """
 INSERT INTO conversations_change (kind, ref, created_at) SELECT 'routes', %s, NOW()
 WHERE NOT EXISTS (SELECT 1 FROM conversations_learned WHERE upstream = %s AND model = %s AND remedy = %s)"""
+BY_HAND = "by hand"  # how the reason of a rest begins that an operator decided
+RESTING = "SELECT upstream, until FROM conversations_rest WHERE key = 0 AND reason LIKE 'by hand%%'"
 REST = """
 INSERT INTO conversations_rest (upstream, key, reason, since, until) VALUES (%s, %s, %s, %s, %s)
 ON CONFLICT (upstream, key) DO UPDATE SET reason = excluded.reason, since = excluded.since, until = excluded.until"""
@@ -51,10 +55,18 @@ class LearnedRow(Struct, frozen=True):
     remedy: str  # JSON
 
 
+class RestRow(Struct, frozen=True):
+    """Decided by an operator."""
+
+    upstream: str
+    until: float
+
+
 class Configuration(Struct, frozen=True):
     upstreams: tuple[UpstreamRow, ...] = ()
     routes: tuple[RouteRow, ...] = ()
     learned: tuple[LearnedRow, ...] = ()
+    rests: tuple[RestRow, ...] = ()
 
 
 def configuration(db: Database) -> Configuration:
@@ -62,7 +74,14 @@ def configuration(db: Database) -> Configuration:
         tuple(_upstream(*row) for row in db.query(UPSTREAMS)),
         tuple(RouteRow(*row) for row in db.query(ROUTES)),
         tuple(LearnedRow(*row) for row in db.query(LEARNED)),
+        tuple(RestRow(name, until) for name, at in db.query(RESTING) if (until := _seconds(at)) > time.time()),
     )
+
+
+def _seconds(moment: Any) -> float:
+    """SQLite gives text, without its zone."""
+    found = moment if isinstance(moment, dt.datetime) else dt.datetime.fromisoformat(moment)
+    return (found if found.tzinfo else found.replace(tzinfo=dt.UTC)).timestamp()
 
 
 def _upstream(name: str, provider: str, base_url: str, secret: Any, enabled: Any) -> UpstreamRow:

@@ -7,6 +7,8 @@ from conversations.wording import harmless
 
 register = Library()
 
+register.filter("status_colour", lambda value: wording.TURN_COLOURS.get(str(value), "info"))
+
 register.filter("milliseconds", lambda value: wording.milliseconds(value or 0))
 register.filter("count", lambda value: wording.count(value or 0))
 register.filter("bytesize", lambda value: wording.size(value or 0))

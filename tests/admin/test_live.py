@@ -14,7 +14,7 @@ from tests.servers import chat
 from tests.servers.bridge import Bridge
 from tests.servers.client import TOOL, Client, result
 from tests.servers.ports import wait_until
-from tests.servers.script import Gate, Pause
+from tests.servers.script import Gate, Pause, sse_answer
 from tests.servers.upstream import ScriptedUpstream
 
 __all__ = ["connect", "serve", "serve_shared", "shared_upstream"]
@@ -88,6 +88,23 @@ def test_a_turn_is_seen_as_it_streams(watched: Served, connect: Connect, cookies
         assert watcher.numbers == sorted(set(watcher.numbers))
     snapshots = watched.records.rows("LiveSnapshot")
     wait_until(lambda: not snapshots.exists(), "the snapshot is gone")
+
+
+def test_arguments_are_seen_before_the_client_gets_them(
+    watched: Served, connect: Connect, cookies: str, asking: Ask
+) -> None:
+    gate = Gate()
+    heads = [chat.call_chunk(0, "", "call_1", "get_weather"), chat.call_chunk(0, '{"city": "Reyk')]
+    heads += [chat.call_chunk(1, "", "call_2", "get_weather"), chat.call_chunk(1, '{"city": "Osl')]
+    rest = [chat.call_chunk(0, 'javik"}'), chat.call_chunk(1, 'o"}'), *chat.ending("tool_calls")]
+    watched.chat(sse_answer(*heads, gate, *rest))
+    asking(connect(watched), "Weather?", name="typing", tools=[TOOL])
+    with watching(watched.bridge, conversation(watched, "typing"), cookies) as watcher:
+        watcher.until(lambda seen: seen.says('{"city": "Reyk') and seen.says('{"city": "Osl'))
+        assert [block["name"] for block in watcher.last["blocks"]] == ["get_weather", "get_weather"]
+        gate.open()
+        watcher.until(lambda seen: seen.last["status"] == "complete")
+        assert [block["text"] for block in watcher.last["blocks"]] == ['{"city":"Reykjavik"}', '{"city":"Oslo"}']
 
 
 def test_calls_wait_until_they_are_answered(watched: Served, connect: Connect, cookies: str) -> None:

@@ -115,7 +115,29 @@ def test_repetitions_count_the_same_call_with_the_same_result() -> None:
         mapping(4, b"{}"),
         mapping(5, b"{}", 6),
     ]
-    assert toolchain.repetitions(rows) == {1: 1, 2: 2, 3: 1, 4: 3, 5: 1}
+    assert toolchain.repetitions(rows, {}) == {1: 1, 2: 2, 3: 1, 4: 3, 5: 1}
+
+
+def test_a_loop_is_the_same_result_and_not_only_its_size() -> None:
+    rows = [mapping(1, b'{"a":1,"b":2}'), mapping(2, b'{"b":2, "a":1}'), mapping(3, b'{"a":1,"b":2}'), mapping(4, b"x")]
+    for number, row in enumerate(rows):
+        row.tool_use_id = f"toolu_{number}"
+    assert toolchain.alike(rows) == rows
+    same, other = (
+        [{"type": "tool_result", "tool_use_id": f"toolu_{n}", "content": text}] for n, text in ((0, "a"), (1, "b"))
+    )
+    third = [{"type": "text", "text": "x"}, {"type": "tool_result", "tool_use_id": "toolu_2", "content": "b"}]
+    said = [json.dumps(blocks).encode() for blocks in (same, other, third)]
+    found = toolchain.digests([*said, b"not JSON"], [row.tool_use_id for row in rows])
+    assert toolchain.repetitions(rows, found) == {1: 1, 2: 1, 3: 2, 4: 1}
+
+
+def test_a_call_is_not_waited_for_once_the_conversation_has_gone_on() -> None:
+    index = toolchain.Index({1: 1, 2: 2, 3: 3, 4: 4}, {2: 1})
+    rows = [mapping(pk, b"{}") for pk in (1, 2, 3, 4)]
+    for row in rows:
+        row.status = "answered" if row.pk == 3 else "pending"
+    assert toolchain.states(rows, index) == {1: "repaired", 2: "orphaned", 3: "answered", 4: "pending"}
 
 
 def test_what_fills_the_context_adds_up() -> None:

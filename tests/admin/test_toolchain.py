@@ -46,7 +46,7 @@ def test_a_conversation_of_three_hundred_turns_opens_at_once(browser: Client) ->
 
 def test_more_turns_come_as_they_are_needed(browser: Client) -> None:
     large(60, 1)
-    assert 'hx-get="?page=2"' in browser.get(CHAIN).text
+    assert f'hx-get="{CHAIN}?page=2"' in browser.get(CHAIN).text
     more = browser.get(f"{CHAIN}?page=3", headers={"hx-request": "true"}).text
     assert 'id="turn-60"' in more
     assert "<html" not in more

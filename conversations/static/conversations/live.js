@@ -28,7 +28,10 @@ document.addEventListener("DOMContentLoaded", () => {
 
   function words(since) {
     const seconds = Math.max(0, Math.round((Date.now() + skew - since) / 1000));
-    return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+    if (seconds < 60) return `${seconds} s`;
+    if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+    const hours = Math.floor(seconds / 3600);
+    return hours < 48 ? `${hours} h ${Math.floor((seconds % 3600) / 60)} min` : `${Math.floor(hours / 24)} days`;
   }
 
   function tick() {
@@ -42,12 +45,12 @@ document.addEventListener("DOMContentLoaded", () => {
       fold.append(make("summary", "", "Thinking"), make("pre", "tb-value", item.text));
       return fold;
     }
-    if (item.kind === "tool_use") {
+    if (item.kind === "tool_use" || item.kind === "mcp_tool_use") {
       const call = make("div", "tb-call");
       call.append(make("strong", "tb-wrap", item.name), make("pre", "tb-value", item.text));
       return call;
     }
-    if (item.kind !== "text") return make("p", "tb-size", item.kind);
+    if (item.kind !== "text" && !item.text) return make("p", "tb-size", item.kind);
     return make("pre", "tb-value", (item.cut ? `… ${item.cut} characters before …\n` : "") + item.text);
   }
 
@@ -74,14 +77,31 @@ document.addEventListener("DOMContentLoaded", () => {
     for (const value of element.querySelectorAll("pre")) value.scrollTop = value.scrollHeight;
   }
 
+  // How far a tool is that the bridge runs: a bar where it says of how much, and its own words.
+  function progress(name, at) {
+    const parts = [];
+    if (at.total) {
+      const bar = make("progress", "tb-progress");
+      bar.max = at.total;
+      bar.value = Math.min(at.progress, at.total);
+      bar.setAttribute("aria-label", `Progress of ${name}`);
+      parts.push(bar, " ");
+    }
+    parts.push(make("span", "tb-size tb-wrap", `${at.progress}${at.total ? ` of ${at.total}` : ""} ${at.message}`.trim()));
+    return parts;
+  }
+
   function show(update) {
     skew = update.now - Date.now();
     update.turns.forEach(turn);
+    const told = new Map((update.progress ?? []).map((item) => [item.id, item]));
     waiting.replaceChildren(...update.waiting.map((call) => {
       const item = make("li", "");
       const since = make("span", "tb-meta", words(call.since));
       since.dataset.since = call.since;
       item.append(make("strong", "tb-wrap", call.name), " ", make("span", "tb-badge tb-warning", call.status), " ", since);
+      const at = told.get(call.id);
+      if (at) item.append(" ", ...progress(call.name, at));
       return item;
     }));
     const running = [...shown.values()].some((item) => item.status === "running");
