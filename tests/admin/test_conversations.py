@@ -77,7 +77,7 @@ def test_an_export_can_be_sent_again(browser: Client, conversation: Conversation
     )
     asked.save()
     Turn.objects.update(head_hash=asked.chain_hash, params=b'{"max_tokens":5}')
-    lines = browser.get(f"{PAGE}/export/?form=jsonl").text.splitlines()
+    lines = browser.post(f"{PAGE}/export/?form=jsonl").text.splitlines()
     (request,) = [json.loads(line) for line in lines]
     assert request == {"model": "claude-sonnet-4-5", "max_tokens": 5, "messages": [
         {"role": "user", "content": [{"type": "text", "text": "hi"}]}]}  # fmt: skip
@@ -86,11 +86,11 @@ def test_an_export_can_be_sent_again(browser: Client, conversation: Conversation
 
 def test_a_table_of_tool_calls_runs_no_formula(browser: Client, outsider: Client, conversation: Conversation) -> None:
     ToolMapping.objects.update(tool_name="=HYPERLINK(1)", arguments=b'{"secret":1}')
-    header, row = browser.get(f"{PAGE}/export/?form=csv").text.splitlines()
+    header, row = browser.post(f"{PAGE}/export/?form=csv").text.splitlines()
     assert header.startswith("tool_use_id,tool_name,status")
     assert "'=HYPERLINK(1)" in row
     assert "secret" in row
-    assert "secret" not in outsider.get(f"{PAGE}/export/?form=csv").text
+    assert "secret" not in outsider.post(f"{PAGE}/export/?form=csv").text
 
 
 def test_what_was_said_is_exported_only_to_those_who_may_read_it(outsider: Client, conversation: Conversation) -> None:
