@@ -3,6 +3,8 @@
 import os
 import platform
 import resource
+import signal
+import sys
 from pathlib import Path
 
 import psutil
@@ -45,6 +47,11 @@ def raise_descriptors() -> int:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return hard
+
+
+def end_cleanly() -> None:
+    """Who is told to end still ends what it started."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
 
 
 def pin(cores: set[int]) -> None:

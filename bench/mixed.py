@@ -168,6 +168,7 @@ def main(arguments: list[str]) -> None:
     if options.purge:
         purge_for_ever()
     HOME.mkdir(parents=True, exist_ok=True)
+    machine.end_cleanly()
     with targets.fake_upstream() as upstream, deployment(upstream.port) as running:
         figures, complaints = measure(running, options.minutes * 60, options.clients)
     line = json.dumps({"target": "toolbridge", "scenario": "mixed"} | {key: round(figures[key], 2) for key in figures})

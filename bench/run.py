@@ -95,6 +95,7 @@ def main(arguments: list[str]) -> None:
     options = parser.parse_args(arguments)
     HOME.mkdir(parents=True, exist_ok=True)
     Path(options.out).write_text(json.dumps(_header(arguments) | {"scale": options.scale}) + "\n", encoding="utf-8")
+    machine.end_cleanly()
     machine.raise_descriptors()
     machine.pin({1})
     with targets.fake_upstream() as upstream:

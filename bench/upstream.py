@@ -54,7 +54,7 @@ class Settings:
             chunk(delta({}, "stop")) + chunk(delta({}, choices=[], usage=USAGE)) + chunk(b"[DONE]") + b"0\r\n\r\n"
         )
         self.whole = whole()
-        self.flood = text(b" word") * 500
+        self.flood = text(b" word" * 800) * 25  # long: the bridge says what one read brought in one piece
         self.flooded = 0  # bytes
         self.prepare()
 
