@@ -188,5 +188,5 @@ class ApiKeyAdmin(ModelAdmin):
         return confirmed(self, request, question, revoke)
 
     def get_actions_detail(self, request: HttpRequest, object_id: int) -> list[Any]:
-        revoked = ApiKey.objects.filter(pk=object_id, revoked_at__isnull=False).exists()
-        return [] if revoked else list(super().get_actions_detail(request, object_id))
+        key = self.get_object(request, str(object_id))  # None for what is no number, too
+        return [] if key is None or key.revoked_at is not None else list(super().get_actions_detail(request, object_id))

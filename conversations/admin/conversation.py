@@ -185,7 +185,8 @@ class ConversationAdmin(RecordAdmin):
         return confirmed(self, request, question, terminate, reverse("admin:conversations_conversation_changelist"))
 
     def get_actions_detail(self, request: HttpRequest, object_id: int) -> list[Any]:
-        held = Conversation.objects.filter(pk=object_id, held=True).exists()
+        row = self.get_object(request, str(object_id))  # None for what is no number, too
+        held = row is not None and row.held
         hidden = {"hold_page", "terminate_page"} if held else {"release_page"}
         return [
             item

@@ -98,3 +98,8 @@ def test_a_rotated_key_has_a_new_secret_that_is_shown_once(browser: Client) -> N
     assert "no-store" in answer["cache-control"]
     assert Change.objects.filter(kind="key", ref=keys.digest(old)).exists()
     assert secret not in str(list(LogEntry.objects.values()))
+
+
+@pytest.mark.parametrize("table", ["apikey", "conversation"])
+def test_a_page_of_what_is_no_number_is_not_there(browser: Client, table: str) -> None:
+    assert browser.get(f"/admin/conversations/{table}/%00/change/").status_code == 302

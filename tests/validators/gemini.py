@@ -21,6 +21,7 @@ SCHEMA = words(
     "type format title description nullable enum maxItems minItems properties required minProperties "
     "maxProperties minLength maxLength pattern example anyOf propertyOrdering default items minimum maximum"
 )
+URL_SAFE = str.maketrans("-_", "+/")
 TYPES = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
 FORMATS = {"string": {"date-time", "enum"}, "number": {"float", "double"}, "integer": {"int32", "int64"}}
 NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}")
@@ -90,7 +91,7 @@ def _part(part: Json, path: str, role: str) -> Iterator[str]:
         yield f"{path}: Unable to submit request because it has an empty text parameter."
     if "thoughtSignature" in part:
         try:
-            base64.b64decode(part["thoughtSignature"].replace("-", "+"), validate=True)
+            base64.b64decode(part["thoughtSignature"].translate(URL_SAFE), validate=True)
         except (binascii.Error, ValueError):
             if part["thoughtSignature"] != "skip_thought_signature_validator":
                 yield f"{path}.thoughtSignature: Base64 decoding failed"
