@@ -4,7 +4,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -80,30 +80,38 @@ def test_nobody_notices_that_redis_is_away(machine: Machine, proof: Proof, trial
             _round(machine, limited, kind, number, proof)
 
 
-def _round(machine: Machine, limited: str, kind: str, number: int, proof: Proof) -> None:
-    name = f"idle-{number}"
-    client = Client(machine.url, limited)
-    assert client.ask("Hi", headers={"x-conversation-id": name}).status_code == 200
-    machine.records.rows("Conversation").filter(external_id=name).update(last_activity="2020-01-01T00:00:00Z")
-    strict = Client(machine.url, machine.records.issue(requests_per_minute=3))
-    assert strict.ask("Hi").status_code == 200
-    with Load(machine.url, limited, RATE, lambda n: body(f"{number}, {n}", stream=n % 2 == 0)) as load:
-        wait_until(lambda: len(load.replies) > 3, "traffic flows")
-        if kind == "killed":
-            machine.redis.kill()
-        else:
-            machine.proxy.stall()
-        time.sleep(OUTAGE)
-        # Each process counts by itself, with what it remembers: two more, and no more.
-        assert [strict.ask("Hi").status_code for _ in range(3)] == [200, 200, 429]
+@contextmanager
+def away(machine: Machine, kind: str) -> Iterator[None]:
+    if kind == "killed":
+        machine.redis.kill()
+    else:
+        machine.proxy.stall()
+    try:
+        yield
+    finally:
         if kind == "killed":
             machine.redis.start()
         else:
             machine.proxy.flow()
+
+
+def _round(machine: Machine, limited: str, kind: str, number: int, proof: Proof) -> None:
+    name = f"idle-{number}"
+    with closing(Client(machine.url, limited)) as client:
+        assert client.ask("Hi", headers={"x-conversation-id": name}).status_code == 200
+    machine.records.rows("Conversation").filter(external_id=name).update(last_activity="2020-01-01T00:00:00Z")
+    with (
+        closing(Client(machine.url, machine.records.issue(requests_per_minute=3))) as strict,
+        Load(machine.url, limited, RATE, lambda n: body(f"{number}, {n}", stream=n % 2 == 0)) as load,
+    ):
+        assert strict.ask("Hi").status_code == 200
+        wait_until(lambda: len(load.replies) > 3, "traffic flows")
+        with away(machine, kind):
+            time.sleep(OUTAGE)
+            # Each process counts by itself, with what it remembers: two more, and no more.
+            assert [strict.ask("Hi").status_code for _ in range(3)] == [200, 200, 429]
         machine.purges(name)
     slowest = max(reply.seconds for reply in load.replies)
     proof.worst("slowest answer, seconds", slowest)
     assert all(reply.good and reply.ended for reply in load.replies), [r.text for r in load.replies if not r.good][:2]
     assert slowest < PROMPT
-    client.close()
-    strict.close()

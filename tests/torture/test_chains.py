@@ -15,6 +15,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import anthropic
+import httpx
 import pytest
 from anthropic import Anthropic
 
@@ -178,7 +179,7 @@ def _chain(sdk: Anthropic, number: int, name: str, models: Models) -> int:
         for attempt in range(TRIES):
             try:
                 message = conversation.turn(BY_NAME[name].route)
-            except anthropic.APIError as error:
+            except (anthropic.APIError, httpx.HTTPError) as error:  # the SDK lets a stream that is cut through as it is
                 if not _passing(error):
                     raise AssertionError(f"{echo}: {error}; {models.refusals[-1:]}") from error
                 retries += 1
@@ -193,7 +194,7 @@ def _chain(sdk: Anthropic, number: int, name: str, models: Models) -> int:
     return retries
 
 
-def _passing(error: anthropic.APIError) -> bool:
+def _passing(error: Exception) -> bool:
     """Whether a client may hope that the same again works: no answer, half an answer, or a status that says so."""
     status = getattr(error, "status_code", 0)
     return status in (0, 200, 408, 409, 429) or status >= 500
