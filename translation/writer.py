@@ -64,9 +64,9 @@ class _Call:
 class BlockWriter:
     """Turns an answer's events into the client's stream grammar.
 
-    A call is written when it is complete, since one that the token limit cuts off must not be seen: clients would run
-    it without its arguments. `eager` names the tools whose arguments go out live, which is off (`live`) when the answer
-    is folded into one message; `hosted` are those that the bridge runs itself, by their names.
+    The block of a call starts at once, its arguments follow when they are whole. `eager` names the tools whose arguments
+    go out live. Neither is so (`live`) when the answer is folded into one message, where a call that the token limit
+    cuts off is left out altogether. `hosted` are the tools that the bridge runs itself, by their names.
     """
 
     def __init__(
@@ -80,6 +80,7 @@ class BlockWriter:
     ) -> None:
         self._signature = signature
         self._eager = eager - hosted.keys() if live else frozenset()  # what the bridge runs, clients see whole
+        self._live_calls = live
         self._omit_thinking = omit_thinking
         self._hosted = hosted
         self._index = 0  # of the next block
@@ -222,6 +223,10 @@ class BlockWriter:
             self._close(out)
         self._calls[started.call] = call = _Call(started)
         self._waiting.append(call)
+        self._flush(out)
+
+    def _may_open(self, call: _Call) -> bool:
+        return call.ended or (self._live_calls and call.started.name not in self._hosted)
 
     def _open_call(self, call: _Call, out: list[WireEvent]) -> None:
         self._close(out)
@@ -244,7 +249,6 @@ class BlockWriter:
             self._live(call, fragment, out)
         else:
             call.pending.append(fragment)
-            self._flush(out)
 
     def _live(self, call: _Call, fragment: str, out: list[WireEvent]) -> None:
         call.sent += fragment
@@ -268,7 +272,7 @@ class BlockWriter:
         self._close(out)
 
     def _flush(self, out: list[WireEvent]) -> None:
-        """Write what has been waiting, up to the first call that is neither complete nor live."""
+        """Write what has been waiting, up to the first call that may not be seen yet."""
         if isinstance(self._open, _Call):
             if not self._open.ended:
                 return
@@ -279,7 +283,7 @@ class BlockWriter:
                 self._waiting.popleft()
                 self._write(item, out)
                 continue
-            if not item.ended and not item.pending:
+            if not self._may_open(item):
                 return
             self._waiting.popleft()
             self._open_call(item, out)

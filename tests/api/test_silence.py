@@ -98,7 +98,7 @@ def test_a_client_that_does_not_read_does_not_keep_the_turn_forever(client: Clie
 def test_calls_of_an_aborted_turn_are_known(client: Client, served: Served) -> None:
     one = chat.call_chunks(("call_1", "get_weather", {"city": "Oslo"}), ("call_2", "get_weather", {"city": "Rome"}))
     served.chat(sse_answer(*one[:4], Silence()), chat.text("ok"))
-    with client.stream("Weather?", tools=[{**TOOL, "eager_input_streaming": True}]) as (_, events):
+    with client.stream("Weather?", tools=[TOOL]) as (_, events):
         started = next(event for event in events if event.name == "content_block_start")
     served.records.ended(client.api_key, 1)
     tool_use_id = started.data["content_block"]["id"]

@@ -135,10 +135,9 @@ def test_any_interleaving_keeps_everything_in_order(events: list[Event], live: b
     calls = [block for block in blocks if block["type"] == "tool_use"]
     ended = {f"t{event.call}": json.loads(event.arguments) for event in events if isinstance(event, ToolEnded)}
     started = [event.id for event in events if isinstance(event, ToolStarted)]
-    eager = {event.id for event in events if isinstance(event, ToolStarted) and event.name == "eager"}
     seen = [block["id"] for block in calls]
     assert [id_ for id_ in seen if id_ in ended] == [id_ for id_ in started if id_ in ended]
-    assert set(seen) - set(ended) <= (eager if live else set()), "a call that was cut off is seen only while it is live"
+    assert live or set(seen) == set(ended), "a call that was cut off is left out of a folded answer"
     assert {block["id"]: block["input"] for block in calls if block["id"] in ended} == ended
 
 
@@ -176,24 +175,14 @@ def test_interleaved_calls_come_out_one_after_the_other() -> None:
     check(wire)
 
 
-def test_a_call_is_not_seen_before_it_is_complete() -> None:
+def test_first_call_starts_at_once_and_waits_for_whole_arguments() -> None:
     writer = BlockWriter(signature="")
-    assert writer.feed([ToolStarted(0, "a", id="t0"), ToolArguments(0, '{"x"')]) == []
-    assert writer.feed([ToolEnded(0, '{"x":1}')]) == [
-        BlockStart(0, b'{"type":"tool_use","id":"t0","name":"a","input":{}}'),
-        BlockDelta(0, "input_json_delta", '{"x":1}'),
-        BlockStop(0),
+    assert writer.feed([ToolStarted(0, "a", id="t0")]) == [
+        BlockStart(0, b'{"type":"tool_use","id":"t0","name":"a","input":{}}')
     ]
+    assert writer.feed([ToolArguments(0, '{"x"')]) == []
+    assert writer.feed([ToolEnded(0, '{"x":1}')]) == [BlockDelta(0, "input_json_delta", '{"x":1}'), BlockStop(0)]
     assert writer.blocks == 1
-
-
-def test_a_live_call_is_seen_with_its_first_arguments() -> None:
-    writer = BlockWriter(signature="", eager=frozenset({"a"}))
-    assert writer.feed([TextDelta("x"), ToolStarted(0, "a", id="t0")])[-1] == BlockStop(0)
-    assert writer.feed([ToolArguments(0, '{"x"')]) == [
-        BlockStart(1, b'{"type":"tool_use","id":"t0","name":"a","input":{}}'),
-        BlockDelta(1, "input_json_delta", '{"x"'),
-    ]
 
 
 def test_text_of_one_read_is_one_delta() -> None:
