@@ -64,8 +64,8 @@ class _Call:
 class BlockWriter:
     """Turns an answer's events into the client's stream grammar.
 
-    The block of a call starts at once, its arguments follow when they are whole. `eager` names the tools whose arguments
-    go out live. Neither is so (`live`) when the answer is folded into one message, where a call that the token limit
+    The block of a call starts at once, its arguments follow when they are whole. `eager` names tools whose arguments go
+    out live. Neither is so (`live`) when the answer is folded into one message, where a call that the token limit
     cuts off is left out altogether. `hosted` are the tools that the bridge runs itself, by their names.
     """
 
