@@ -14,7 +14,7 @@ CLAUDE_CODE_ROUTER := @musistudio/claude-code-router@2.0.0
 # Byte code on disk is half of a warm start's speed.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run dev demo test test-translation torture audit licences upstreams bench bench-docs bench-peers profile lint format types layers venv venv-dev lock browser claude servers clean
+.PHONY: run dev demo screenshots test test-translation torture audit licences upstreams bench bench-docs bench-peers profile lint format types layers venv venv-dev lock browser claude servers clean
 
 run: $(RUN_STAMP)
 	@exec .venv/bin/python manage.py up
@@ -26,6 +26,11 @@ dev: $(DEV_STAMP)
 # A fresh var/demo, filled with a few hundred conversations by driving the real API against a scripted upstream.
 demo: $(DEV_STAMP)
 	.venv-dev/bin/python -m scripts.demo $(DEMO_ARGS)
+
+# The README's pictures, of the demo.
+screenshots: $(DEV_STAMP) browser
+	@[ -e var/demo/demo ] || $(MAKE) demo
+	.venv-dev/bin/python -m scripts.screenshots
 
 test: lint types layers browser claude servers test-translation
 	.venv-dev/bin/pytest -n auto --dist worksteal --ignore tests/translation $(PYTEST_ARGS)

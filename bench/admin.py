@@ -62,7 +62,7 @@ def measure(conversations: int, each: int) -> int:
 
 def visited() -> Any:
     from django.contrib.auth.models import User  # noqa: PLC0415
-    from django.db import connection, connections  # noqa: PLC0415
+    from django.db import connection, connections, reset_queries  # noqa: PLC0415
     from django.test import Client  # noqa: PLC0415
     from django.test.utils import CaptureQueriesContext  # noqa: PLC0415
 
@@ -70,6 +70,7 @@ def visited() -> Any:
     browser.force_login(User.objects.create_superuser("bench"), "django.contrib.auth.backends.ModelBackend")
     for page in pages():
         times, queries, busy = [], 0, time.process_time()
+        reset_queries()
         for visit in range(VISITS + 1):
             with CaptureQueriesContext(connection) as seen:
                 started = time.perf_counter()

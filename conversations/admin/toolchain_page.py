@@ -8,10 +8,12 @@ from django.db.models import Sum
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils import timezone
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString
 
 from conversations.admin import cells, context, flags, stored, toolchain
 from conversations.admin.content import reads_content
-from conversations.admin.graph import graph
+from conversations.admin.graph import Graph, graph
 from conversations.admin.stored import CONTENT
 from conversations.models import Conversation, Message, ToolMapping, Turn
 from conversations.wording import harmless
@@ -69,9 +71,11 @@ def log_opening(admin: Any, request: HttpRequest, row: Conversation) -> None:
 
 def _whole(conversation: Conversation, mappings: list[ToolMapping], index: toolchain.Index) -> dict[str, Any]:
     turns = list(conversation.turns.defer(*CONTENT).order_by("pk"))
+    drawn = graph(turns, mappings, index)
     return {
         "flags": flags.flags(turns, mappings, _digests(conversation, mappings), index, timezone.now()),
-        "graph": graph(turns, mappings, index),
+        "graph": drawn,
+        "bars": _bars(drawn),
         "tools": context.figures(mappings, toolchain.states(mappings, index)),
         "fills": _fills(conversation, turns[-1]) if turns else (),
         "family": _family(conversation),
@@ -80,6 +84,16 @@ def _whole(conversation: Conversation, mappings: list[ToolMapping], index: toolc
             cached=Sum("cache_read"), written=Sum("output_tokens"), cost=Sum("cost_micros"), time=Sum("duration_ms"),
         ),
     }  # fmt: skip
+
+
+def _bars(drawn: Graph) -> SafeString:
+    """There may be thousands: a template would take ten times as long for them."""
+    return format_html_join(
+        "",
+        '<a href="?at={0}#turn-{0}" tabindex="-1"><rect x="{1}" y="{2}" width="{3}" height="{4}" rx="2" '
+        'class="tb-bar tb-{5}"><title>{6}</title></rect></a>',
+        ((bar.turn, bar.x, bar.y, bar.width, bar.height, bar.colour, harmless(bar.title)) for bar in drawn.bars),
+    )
 
 
 def _fills(conversation: Conversation, last: Turn) -> tuple[context.Fill, ...]:
