@@ -11,20 +11,18 @@ import asyncio
 import time
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from conversations import ids, records
 from conversations.attempt import Attempt
-from conversations.hosted.values import Hosted, Outcome
+from conversations.hosted_runs import Runs
 from conversations.preparing import continued
-from conversations.store.hosted import ExecutionRow, FinishExecution, SaveRound, StartExecutions, packed
-from conversations.store.links import LinkRow
+from conversations.store.hosted import SaveRound
 from conversations.store.writes import MessageRow
 from conversations.turn import Turn
 from translation import adapters
 from translation.adapter import UpstreamRequest, Writer
-from translation.errors import BridgeError, StoreUnavailable
+from translation.errors import BridgeError
 from translation.events import (
     Event,
     Finished,
@@ -35,15 +33,10 @@ from translation.events import (
     WireEvent,
 )
 from translation.hosted import result_block
-from translation.values import Origin, Usage
+from translation.values import Usage
 
 GOES_ON = frozenset({"stop", "tool_use", "stop_sequence"})
 PAUSE = Finished("pause")
-
-
-class _Run(Struct, frozen=True):
-    tool_use_id: str
-    elsewhere: bool  # by a worker
 
 
 class HostedTurn(Turn):
@@ -52,7 +45,7 @@ class HostedTurn(Turn):
         self._before = 0  # calls of earlier rounds
         self._spent = Usage()  # by earlier rounds
         self._first: tuple[UpstreamRequest, Attempt] | None = None
-        self._running: dict[asyncio.Task[Outcome | None], _Run] = {}
+        self._runs = Runs(self)
         self._last_sent = b""  # of the round before
         self._late = False  # a tool has not ended in the time that the turn has
         self._after: Finished | None = None  # what ends the message once the results are there
@@ -81,13 +74,11 @@ class HostedTurn(Turn):
             return await super().begin()
         await self._durable()
         self._shown = True
-        for run in self.prepared.waiting:
-            waits = self.bridge.hosted.awaited(self.conversation.row.id, run.tool_use_id, self._time_left())
-            self._running[asyncio.get_running_loop().create_task(waits)] = _Run(run.tool_use_id, elsewhere=True)
+        self._runs.wait_for((run.tool_use_id for run in self.prepared.waiting), self._time_left())
         return [self.attempt.start]
 
     async def read(self) -> list[WireEvent]:
-        if not self._running and self._next is None:
+        if not self._runs and self._next is None:
             return await super().read()
         if (over := self._ended or self._failure) is not None:
             raise over
@@ -107,12 +98,7 @@ class HostedTurn(Turn):
         self._nudged.set()
 
     def _finish_in_background(self, status: str, error: BridgeError | None) -> None:
-        """Nobody waits for what still runs; a worker's run goes on, its result is picked up later."""
-        running, self._running = self._running, {}
-        for task, run in running.items():
-            task.cancel()
-            if not run.elsewhere:
-                self.bridge.track(self._cancelled(run.tool_use_id))
+        self._runs.cancel()
         if self._next is not None:
             self._next.cancel()
             self._next = None
@@ -150,7 +136,8 @@ class HostedTurn(Turn):
         ours = [call for call in calls if call.name in self.prepared.hosted and call.status == "pending"]
         if not ours or finished.reason not in GOES_ON:
             return await super()._complete(finished)
-        await self._execute(ours, finished)
+        await self._rows.opened()
+        await self._runs.start(ours, finished.state, self._round, self._time_left())
         if len(ours) < len(calls):
             self._after = finished  # the client's own calls: the chain goes on when their results come
         else:
@@ -184,43 +171,10 @@ class HostedTurn(Turn):
 
     # ------------------------------------------------------------ running tools
 
-    async def _execute(self, calls: list[LinkRow], finished: Finished) -> None:
-        """What is about to run is stored first; so is the state that its round leaves."""
-        target, full = self.prepared.route.target, self.ask.key.storage == "full"
-        rows = []
-        for number, call in enumerate(calls):
-            tool = self.prepared.hosted[call.name]
-            state = finished.state if number == 0 else b""
-            rows.append(self._row(call, tool, state, full=full))
-            self.conversation.rounds[call.tool_use_id] = Origin(target.upstream, target.model, state)
-        await self._rows.opened()
-        await self.bridge.store.write(StartExecutions(self.conversation.row, self.id, tuple(rows)))
-        conversation, seconds = self.conversation.row.id, self._time_left()
-        for call in calls:
-            tool = self.prepared.hosted[call.name]
-            run = self.bridge.hosted.run(tool, conversation, call.tool_use_id, call.arguments, seconds)
-            task = asyncio.get_running_loop().create_task(run)
-            self._running[task] = _Run(call.tool_use_id, tool.endpoint.long_running)
-
-    def _row(self, call: LinkRow, tool: Hosted, state: bytes, *, full: bool) -> ExecutionRow:
-        elsewhere = tool.endpoint.long_running
-        return ExecutionRow(
-            id=self.bridge.rows.mint(),
-            tool=tool.endpoint.row,
-            tool_use_id=call.tool_use_id,
-            server_name=tool.offer.server[:200],
-            tool_name=tool.offer.tool[:200],
-            round_number=self._round,
-            arguments=call.arguments if full or elsewhere else b"",
-            state=state,
-            status="queued" if elsewhere else "running",
-            long_running=elsewhere,
-        )
-
     async def _something(self) -> None:
         """Until a tool has ended, the next call has something to show, or the reader is wanted elsewhere."""
         nudged = asyncio.get_running_loop().create_task(self._nudged.wait())
-        waited = {*self._running} if self._next is None else {self._next}
+        waited: set[asyncio.Task[Any]] = self._runs.tasks if self._next is None else {self._next}
         try:
             await asyncio.wait({*waited, nudged}, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -228,53 +182,17 @@ class HostedTurn(Turn):
             self._nudged.clear()
 
     async def _results(self) -> list[WireEvent]:
-        ended = [task for task in self._running if task.done()]
-        if not ended:
-            return []
         wire: list[WireEvent] = []
-        for task in ended:
-            id_ = self._running.pop(task).tool_use_id
-            outcome = task.result()
+        ended = self._runs.ended()
+        for id_, outcome in ended:
             if outcome is None:
                 self._late = True
             else:
-                wire += await self._answered(id_, outcome)
-        if not self._running:
+                text = await self._runs.keep(id_, outcome)  # stored, then shown
+                wire += self.attempt.add(result_block(id_, text, is_error=outcome.is_error))
+        if ended and not self._runs:
             wire += await self._after_results()
         return wire
-
-    async def _answered(self, id_: str, outcome: Outcome) -> list[WireEvent]:
-        """Stored, then shown."""
-        text = records.storable(outcome.text, len(outcome.text))
-        result, full = text.encode(), self.ask.key.storage == "full"
-        row = FinishExecution(
-            conversation=self.conversation.row.id,
-            turn=self.id,
-            tool_use_id=id_,
-            status="failed" if outcome.is_error else "complete",
-            result=packed(result) if full else b"",
-            size=len(result),
-            is_error=outcome.is_error,
-            error=outcome.error,
-            attempts=outcome.attempts,
-            duration_ms=outcome.ms,
-            forget=not full,
-        )
-        await self.bridge.store.write(row)
-        return self.attempt.add(result_block(id_, text, is_error=outcome.is_error))
-
-    async def _cancelled(self, id_: str) -> None:
-        try:
-            row = FinishExecution(
-                conversation=self.conversation.row.id,
-                turn=self.id,
-                tool_use_id=id_,
-                status="cancelled",
-                error="cancelled",
-            )
-            await self.bridge.store.write(row)
-        except StoreUnavailable:
-            return  # the turn itself says that it was cut off
 
     # ------------------------------------------------------------ going on
 
