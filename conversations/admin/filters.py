@@ -10,9 +10,10 @@ from django.utils import timezone
 from unfold.contrib.filters.admin import DropdownFilter
 
 from conversations import wording
-from conversations.models import ApiKey, ToolMapping
+from conversations.models import ApiKey, ToolMapping, Turn
 
 STUCK = dt.timedelta(minutes=10)
+LOOP = b'"rule":"Loop"'  # as notes are stored
 RECENT = 2_000  # rows that are looked at for the choices of a filter
 SPANS = {
     "15m": ("last 15 minutes", dt.timedelta(minutes=15)),
@@ -111,12 +112,18 @@ class CostFilter(SimpleListFilter):
         return queryset.filter(cost_micros__gt=int(value)) if value.isdecimal() else queryset
 
 
+def looping() -> list[int]:
+    """Of the newest turns those in which a tool gave the same result for the same arguments again and again."""
+    newest = Turn.objects.order_by("-pk").values_list("pk", "note_count", "notes")[:RECENT]
+    return [pk for pk, count, notes in newest if count and LOOP in bytes(notes)]
+
+
 class NotesFilter(SimpleListFilter):
     title = "repairs and notes"
     parameter_name = "notes"
 
     def lookups(self, request: HttpRequest, model_admin: object) -> Choices:
-        return [("yes", "with notes"), ("no", "without")]
+        return [("yes", "with notes"), ("no", "without"), ("loop", "a loop was found")]
 
     def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
         match self.value():
@@ -124,5 +131,7 @@ class NotesFilter(SimpleListFilter):
                 return queryset.filter(note_count__gt=0)
             case "no":
                 return queryset.filter(note_count=0)
+            case "loop":
+                return queryset.filter(pk__in=looping())
             case _:
                 return queryset

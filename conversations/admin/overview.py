@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from conversations import conf, ledger, wording
 from conversations.admin import cells
-from conversations.admin.filters import STUCK
-from conversations.models import Conversation, Process, ToolMapping, Turn, TurnStatus, UsageEntry
+from conversations.admin.filters import STUCK, looping
+from conversations.models import Conversation, Process, Rest, ToolMapping, Turn, TurnStatus, UsageEntry
 from conversations.retention import DEAD_AFTER
 
 # What can be chosen: its words, its length, the unit of the plot.
@@ -148,6 +148,7 @@ def _live(now: dt.datetime) -> tuple[Figure, ...]:
     pending = ToolMapping.objects.filter(status="pending")
     stuck = pending.filter(created_at__lt=now - STUCK)
     idle = present.filter(held=False, last_activity__lt=now - conf.current().inactivity)
+    resting, loops = Rest.objects.filter(until__gt=now), looping()
     alive = Process.objects.filter(seen_at__gt=now - DEAD_AFTER)
     return (
         Figure("Active conversations", _counted(active), "in 15 minutes", cells.list_url(Conversation, since="15m")),
@@ -156,6 +157,10 @@ def _live(now: dt.datetime) -> tuple[Figure, ...]:
                cells.list_url(ToolMapping, status__exact="pending")),
         Figure("Stuck calls", _counted(stuck), "no result for 10 minutes", cells.list_url(ToolMapping, stuck="yes"),
                "warning" if stuck.exists() else ""),
+        Figure("Resting", _counted(resting), "upstreams and their keys", cells.list_url(Rest),
+               "warning" if resting.exists() else ""),
+        Figure("Loops found", f"{len(loops):,}", "in the newest turns", cells.list_url(Turn, notes="loop"),
+               "warning" if loops else ""),
         Figure("Due to be purged", _counted(idle), "", cells.list_url(Conversation, o="1")),
         Figure("Web processes", _counted(alive), "alive", cells.list_url(Process), "" if alive.exists() else "danger"),
     )  # fmt: skip

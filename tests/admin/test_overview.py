@@ -9,7 +9,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from conversations.admin.overview import columns, quantile
-from conversations.models import UsageEntry
+from conversations.models import Turn, UsageEntry
 from tests.admin import rows
 
 
@@ -61,3 +61,14 @@ def test_quantiles_of_few_values() -> None:
     assert quantile([], 0.5) == 0
     assert quantile([3.0], 0.95) == 3
     assert quantile([1.0, 2.0, 3.0, 4.0], 0.5) == 3
+
+
+@pytest.mark.django_db
+def test_loops_and_rests_lead_to_their_rows(browser: Client, turn: Turn) -> None:
+    page = browser.get("/admin/").text
+    assert "Loops found" in page
+    assert "notes=loop" in page
+    assert browser.get("/admin/conversations/turn/?notes=loop").context["cl"].result_count == 0
+    note = {"kind": "policy", "rule": "Loop", "what": "messages.3: Bash had the same result"}
+    Turn.objects.update(note_count=1, notes=rows.encoded([note]))
+    assert browser.get("/admin/conversations/turn/?notes=loop").context["cl"].result_count == 1
