@@ -39,16 +39,17 @@ class Where(NamedTuple):
 
 
 def here() -> Where:
-    commit = subprocess.run(
-        ["git", "describe", "--always", "--dirty", "--exclude=*"],
-        cwd=PROJECT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    commit = _git("rev-parse", "--short", "HEAD") or "?"
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs/reliability.md")
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     machine = f"{os.cpu_count()} cores, {memory:.0f} GB, {platform.system()}, Python {platform.python_version()}"
-    return Where(datetime.now(UTC).strftime("%Y-%m-%d"), commit.stdout.strip() or "?", machine)
+    return Where(datetime.now(UTC).strftime("%Y-%m-%d"), commit + "-dirty" * bool(changed), machine)
+
+
+def _git(*arguments: str) -> str:
+    """What it says; nothing outside of a repository."""
+    done = subprocess.run(["git", *arguments], cwd=PROJECT, capture_output=True, text=True, check=False)
+    return done.stdout.strip()
 
 
 def summed(lines: Iterable[Mapping[str, Any]], scale: str) -> list[Run]:
