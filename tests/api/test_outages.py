@@ -44,21 +44,6 @@ def overloaded(response: Any) -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_locked_database_is_529_and_heals(serve: Serve, connect: Connect, stream: bool) -> None:
-    served = serve()
-    client = connect(served)
-    served.chat(chat.text("ok"))
-    assert client.ask("Hi").status_code == 200
-    with locked(served):
-        served.upstream.always("/openai/v1/chat/completions", chat.streamed_text("ok"))
-        overloaded(client.ask("Hi", stream=stream))
-        overloaded(client.ask("Hi", stream=stream))
-    heals(client, served)
-    running = served.records.turns(client.api_key).filter(status="running")
-    wait_until(lambda: not running.exists(), "no turn is left running")
-
-
-@pytest.mark.parametrize("stream", [False, True])
 def test_a_call_that_cannot_be_stored_is_not_shown(serve: Serve, connect: Connect, stream: bool) -> None:
     served = serve()
     client, gate = connect(served), Gate()

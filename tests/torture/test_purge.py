@@ -111,7 +111,7 @@ class Active:
 
 @pytest.mark.proves("purge")
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize("database_kind", ["sqlite", "postgres"])
+@pytest.mark.parametrize("database_kind", ["sqlite", "postgres"] if SCALE is not None else ["postgres"])
 def test_only_what_is_idle_goes_and_all_of_it(
     serve: Serve, connect: Connect, request: pytest.FixtureRequest, tmp_path: Path,
     database_kind: str, proof: Proof, trials: Trials,

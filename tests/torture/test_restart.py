@@ -30,7 +30,7 @@ def answer_of(number: int) -> Answer:
 
 
 @pytest.mark.proves("restart")
-@pytest.mark.parametrize("database_kind", ["sqlite", "postgres"])
+@pytest.mark.parametrize("database_kind", ["sqlite", "postgres"] if SCALE is not None else ["sqlite"])
 def test_streams_end_well_or_say_that_they_do_not(
     serve: Serve, connect: Connect, request: pytest.FixtureRequest, database_kind: str, proof: Proof, trials: Trials
 ) -> None:
