@@ -23,6 +23,7 @@ QUEUE_LIMIT = 10_000  # writes that may wait; beyond that the bridge is overload
 BATCH_LIMIT = 500
 RETRY_DELAYS = (0.1, 0.3)  # two retries, at most one second with the attempts themselves
 PATIENCE = 1.5  # seconds that a caller waits for its commit
+MOST_LOOKS = 12  # at a transaction that gets on, each after half of the patience
 SEVER = 5.0  # seconds after which a transaction's connection is given up: its server may be gone without a word
 
 
@@ -50,6 +51,7 @@ class Writer:
         self._flying: list[_Entry] = []
         self._watchdog: asyncio.TimerHandle | None = None
         self._db = Database()
+        self._applied = 0  # writes, by the writer's thread
         self.healthy = True  # whether the last transaction could be made
         self._scheduled = False
         self._stalled = False
@@ -102,7 +104,7 @@ class Writer:
             return
         self._flying, self._waiting = self._waiting[:BATCH_LIMIT], self._waiting[BATCH_LIMIT:]
         assert self._loop is not None
-        self._watchdog = self._loop.call_later(PATIENCE, self._stall)
+        self._watchdog = self._loop.call_later(PATIENCE / 2, self._look, 1, self._applied)
         self._batches.put(self._flying)
 
     def _landed(self, batch: list[_Entry]) -> None:
@@ -118,6 +120,14 @@ class Writer:
             else:
                 entry.future.set_exception(entry.error)
         self._dispatch()
+
+    def _look(self, looks: int, before: int) -> None:
+        """Half of the patience at a time: a transaction that gets on is only big, one that does not has stalled."""
+        if looks > 1 and (self._applied == before or looks > MOST_LOOKS):
+            self._stall()
+            return
+        assert self._loop is not None
+        self._watchdog = self._loop.call_later(PATIENCE / 2, self._look, looks + 1, self._applied)
 
     def _stall(self) -> None:
         """The transaction has not come back: nobody may wait for it any longer, and nobody new may queue behind it."""
@@ -171,6 +181,7 @@ class Writer:
         db.begin()
         for entry in batch:
             entry.write.apply(db)
+            self._applied += 1
         db.commit()
 
     def _one_by_one(self, db: Database, batch: list[_Entry], error: Exception) -> None:
