@@ -230,6 +230,8 @@ def _answered(replies: list[Reply], began: float, over: float, proof: Proof) -> 
         if reply.status != 200:
             assert int(reply.retry_after) >= 1
             assert '"overloaded_error"' in reply.text
+    # What the machine itself makes of this traffic, for comparison.
+    proof.worst("slowest answer before it, seconds", max(reply.seconds for reply in replies if reply.began < began))
     slowest = max(reply.seconds for reply in during)
     proof.worst("slowest answer in an outage, seconds", slowest)
     assert slowest <= PROMPT, f"an answer took {slowest:.2f} s"
