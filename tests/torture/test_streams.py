@@ -55,7 +55,7 @@ def test_every_capture_cut_at_every_byte_ends_once(proof: Proof, trials: Trials)
 
 @pytest.mark.parametrize("dialect", sorted(ALIKE))
 def test_a_line_of_ten_megabytes_is_no_hang(proof: Proof, trials: Trials, dialect: str) -> None:
-    for seed in range(trials(400, 1)):
+    for seed in range(trials(40, 1)):
         rng = Random(seed)
         case = rng.choice(ALIKE[dialect])
         content_type, body = mutation.huge(case, rng)

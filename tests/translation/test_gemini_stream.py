@@ -60,3 +60,13 @@ def test_an_answer_that_never_ends_is_refused() -> None:
     assert [type(event) for event in events] == [Failed]
     assert isinstance(events[0], Failed)
     assert isinstance(events[0].error, UpstreamProtocolError)
+
+
+def test_a_signature_by_itself_goes_back_on_an_empty_text() -> None:
+    decoder = GeminiDecoder({})
+    parts = b'{"text":"hi"},{"thoughtSignature":"c2ln"},{}'
+    decoder.feed(b'{"candidates":[{"content":{"parts":[%b]},"finishReason":"STOP"}]}' % parts)
+    finished = decoder.close()[-1]
+    assert isinstance(finished, Finished)
+    assert b'"part"' not in finished.state
+    assert b"c2ln" in finished.state

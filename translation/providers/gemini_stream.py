@@ -204,10 +204,12 @@ class GeminiDecoder:
             "codeExecutionResult": part.code_execution_result,
         }
         carried: dict[str, object] = {name: value for name, value in fields.items() if bytes(value)}
+        if not carried:
+            self._text("", part.thought_signature, [])  # a late signature may come by itself
+            return
         if part.thought_signature:
             carried["thoughtSignature"] = part.thought_signature
-        if carried:
-            self._piece(Piece("part", signature=part.thought_signature, part=Raw(msgspec.json.encode(carried))))
+        self._piece(Piece("part", signature=part.thought_signature, part=Raw(msgspec.json.encode(carried))))
 
     def _piece(self, piece: Piece) -> None:
         if self._run:
