@@ -65,7 +65,7 @@ def test_an_answer_that_never_ends_is_refused() -> None:
 def test_a_signature_by_itself_goes_back_on_an_empty_text() -> None:
     decoder = GeminiDecoder({})
     parts = b'{"text":"hi"},{"thoughtSignature":"c2ln"},{}'
-    decoder.feed(b'{"candidates":[{"content":{"parts":[%b]},"finishReason":"STOP"}]}' % parts)
+    decoder.feed(b'data: {"candidates":[{"content":{"parts":[%b]},"finishReason":"STOP"}]}\n\n' % parts)
     finished = decoder.close()[-1]
     assert isinstance(finished, Finished)
     assert b'"part"' not in finished.state
