@@ -350,7 +350,10 @@ class Turn:
         try:
             await self._close("complete", None, row, finished.model)
         except StoreUnavailable as error:
+            self._closed = False  # that it failed is yet to be stored
             self._tolerate(error, "the answer could not be stored")
+            self._closed = True
+            self.bridge.track(self._store_end("complete", None))
         if row is not None:
             origin = Origin(row.upstream, row.model, row.state)
             node = Node(row.chain_hash, row.depth, row.answers)

@@ -15,6 +15,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import anthropic
+import httpcore
 import httpx
 import pytest
 from anthropic import Anthropic
@@ -174,12 +175,13 @@ def _chain(sdk: Anthropic, number: int, name: str, models: Models) -> int:
     echo = chosen.choice(ECHOES)
     chain = Chain(f"t{number:05d}x", "own")
     conversation = Conversation(sdk, chain, stream=chosen.random() < 0.7, echo=echo)
-    retries = 0
+    retries, failure = 0, ""
     for step in STEPS:
         for attempt in range(TRIES):
             try:
                 message = conversation.turn(BY_NAME[name].route)
-            except (anthropic.APIError, httpx.HTTPError) as error:  # the SDK lets a stream that is cut through as it is
+            except (anthropic.APIError, httpx.HTTPError, httpcore.NetworkError) as error:  # the SDK lets a cut through
+                failure = repr(error)
                 if not _passing(error):
                     raise AssertionError(f"{echo}: {error}; {models.refusals[-1:]}") from error
                 retries += 1
@@ -187,7 +189,7 @@ def _chain(sdk: Anthropic, number: int, name: str, models: Models) -> int:
             else:
                 break
         else:
-            raise AssertionError(f"{echo}: {TRIES} tries of one turn failed")
+            raise AssertionError(f"{echo}: {TRIES} tries of one turn failed, at last with {failure}")
         calls = [(block.name, block.input) for block in message.content if block.type == "tool_use"]
         assert calls == [(call.name, call.arguments) for call in step.calls], f"{echo}: {calls}"
         assert message.stop_reason == ("tool_use" if step.calls else "end_turn")

@@ -18,6 +18,7 @@ from tests.servers import chat
 from tests.servers.client import TOOL, Client, result
 from tests.servers.ports import wait_until
 from tests.servers.postgres import Postgres, running_postgres
+from tests.servers.script import Gate, sse_answer
 from tests.torture.ledger import SCALE, Proof, Trials
 from tests.torture.load import Load, Reply
 from tests.torture.proxy import Proxy
@@ -267,6 +268,19 @@ def test_a_request_that_a_stall_refused_can_be_made_again(serve: Serve, connect:
     wait_until(lambda: client.ask("Weather?", headers=headers).status_code == 200, "the same again is answered")
     running = served.records.turns(client.api_key).filter(status="running")
     wait_until(lambda: not running.exists(), "no turn is left running")
+
+
+def test_a_turn_whose_answer_could_not_be_stored_does_not_stay_running(serve: Serve, connect: Connect) -> None:
+    served = serve()
+    client, gate = connect(served), Gate()
+    served.chat(sse_answer(chat.chunk({"content": "Hel"}), gate, *chat.ending("stop")))
+    with client.stream("Hi") as (_, events):
+        seen = [next(events), next(events), next(events)]
+        with full(served):
+            gate.open()
+            seen += list(events)
+    assert seen[-1].name == "error"
+    assert [turn.status for turn in served.records.ended(client.api_key, 1)] != ["running"]
 
 
 def test_a_bridge_that_is_stopped_while_its_database_is_away_stops(serve: Serve, connect: Connect) -> None:
