@@ -3,7 +3,8 @@
 import json
 
 from bench import bodies
-from bench.report import Results, document
+from bench.report import document
+from bench.results import Results
 from translation.client.parse import parse
 
 HEADER = {"date": "2026-01-01", "machine": "two cores", "commit": "abc", "peers": {"nginx": "1.22"}, "scale": 1.0}

@@ -32,7 +32,7 @@ def removal(name: str) -> Json:
 
 def sent(provider: str, *system: Json, tools: list[Json] = TOOLS) -> tuple[UpstreamRequest, tuple[Note, ...]]:
     profile = PROFILES[provider]
-    turns = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "x"}]
+    turns: list[Json] = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "x"}]
     turns += [{"role": "system", "content": [block]} for block in system]
     body = {"model": "m", "max_tokens": 9, "tools": tools, "messages": [*turns, {"role": "user", "content": "go"}]}
     request, notes = repair(parse(msgspec.json.encode(body), "", ()), profile)
