@@ -17,6 +17,7 @@ log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 PATIENCE = 1.5
 SEVER = 5.0  # seconds after which a read's connection is given up: its server may be gone without a word
+REST = 0.5  # seconds after an outage in which nothing is tried
 QUEUE_LIMIT = 5_000
 
 
@@ -27,6 +28,7 @@ class Reader:
             queue.SimpleQueue()
         )
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._rests_until = 0.0
         self._busy: dict[Database, float] = {}  # since when
         self.reads = 0
         self.retries = 0
@@ -40,7 +42,7 @@ class Reader:
 
     async def read(self, job: Callable[[Database], Result]) -> Result:
         assert self._loop is not None, "the store has not been started"
-        if self._jobs.qsize() >= QUEUE_LIMIT:
+        if self._jobs.qsize() >= QUEUE_LIMIT or self._loop.time() < self._rests_until:
             raise StoreUnavailable
         future: asyncio.Future[Result] = self._loop.create_future()
         self._jobs.put((job, future))
@@ -50,8 +52,14 @@ class Reader:
                 return await future
         except TimeoutError:
             self.failures += 1
+            self._rest()
             self._sever()
             raise StoreUnavailable from None
+
+    def _rest(self) -> None:
+        """A request reads more than once: it need not find out about an outage each time."""
+        assert self._loop is not None
+        self._rests_until = self._loop.time() + REST
 
     def _sever(self) -> None:
         for db, since in tuple(self._busy.items()):
@@ -81,6 +89,8 @@ class Reader:
             self.failures += 1
             log.error("state.read failed: %s", error)
             db.close()
+            if is_transient(error):
+                self._loop.call_soon_threadsafe(self._rest)
             self._loop.call_soon_threadsafe(_fail, future, StoreUnavailable())
         else:
             self.timings.observe(time.monotonic() - started)

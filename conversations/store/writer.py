@@ -24,6 +24,7 @@ BATCH_LIMIT = 500
 RETRY_DELAYS = (0.1, 0.3)  # two retries, at most one second with the attempts themselves
 PATIENCE = 1.5  # seconds that a caller waits for its commit
 MOST_LOOKS = 12  # at a transaction that gets on, each after half of the patience
+REST = 0.5  # seconds after an outage in which nothing is tried
 SEVER = 5.0  # seconds after which a transaction's connection is given up: its server may be gone without a word
 
 
@@ -53,6 +54,7 @@ class Writer:
         self._db = Database()
         self._applied = 0  # writes, by the writer's thread
         self.healthy = True  # whether the last transaction could be made
+        self._rests_until = 0.0  # after an outage was seen, nobody waits to see it again
         self._scheduled = False
         self._stalled = False
         self._closed = False
@@ -71,7 +73,8 @@ class Writer:
         """The future is done when the write is durable; it fails with what `apply` raised, or StoreUnavailable."""
         assert self._loop is not None, "the store has not been started"
         future = self._loop.create_future()
-        if self._stalled or self._closed or len(self._waiting) >= QUEUE_LIMIT:
+        refused = self._stalled or self._closed or len(self._waiting) >= QUEUE_LIMIT
+        if refused or self._loop.time() < self._rests_until:
             future.set_exception(StoreUnavailable())
             return future
         self.writes += 1
@@ -119,7 +122,21 @@ class Writer:
                 entry.future.set_result(None)
             else:
                 entry.future.set_exception(entry.error)
+        if not self.healthy:
+            self._rest()
         self._dispatch()
+
+    def _rest(self) -> None:
+        """The database is away: what has queued up behind its last failure need not find out for itself."""
+        assert self._loop is not None
+        self._rests_until = self._loop.time() + REST
+        self._give_up()
+
+    def _give_up(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for entry in (*self._flying, *waiting):
+            if not entry.future.done():
+                entry.future.set_exception(StoreUnavailable())
 
     def _look(self, looks: int, before: int) -> None:
         """Half of the patience at a time: a transaction that gets on is only big, one that does not has stalled."""
@@ -133,10 +150,7 @@ class Writer:
         """The transaction has not come back: nobody may wait for it any longer, and nobody new may queue behind it."""
         self._stalled = True
         self.failures += 1
-        waiting, self._waiting = self._waiting, []
-        for entry in (*self._flying, *waiting):
-            if not entry.future.done():
-                entry.future.set_exception(StoreUnavailable())
+        self._give_up()
         self.healthy = False
         assert self._loop is not None
         self._watchdog = self._loop.call_later(SEVER - PATIENCE, self._db.sever)

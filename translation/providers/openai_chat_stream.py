@@ -189,22 +189,18 @@ class ChatDecoder:
                 self._think(thought_of(delta.reasoning_details), out)
         content = delta.content
         if content:
-            if self._thinks is None and type(content) is str:
+            if not isinstance(content, str):
+                self._parts(content, out)
+            elif self._thinks is None:
                 out.append(TextDelta(content))
             else:
-                self._content(content, out)
+                self._read(self._thinks.feed(content), out)
         if delta.refusal:
             self._refusal += delta.refusal
         if delta.tool_calls:
             self._called(delta.tool_calls, out, whole=whole)
         if delta.function_call is not None:
             self._calls.feed(Call(index=0, function=delta.function_call), out, whole=False)
-
-    def _content(self, content: str | list[Part], out: list[Event]) -> None:
-        if not isinstance(content, str):
-            self._parts(content, out)
-        elif self._thinks is not None:
-            self._read(self._thinks.feed(content), out)
 
     def _called(self, calls: list[Call], out: list[Event], *, whole: bool) -> None:
         if self._thinks is not None:
