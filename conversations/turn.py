@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from conversations import ids, records, telemetry
+from conversations import ids, links, records, telemetry
 from conversations.attempt import Attempt
 from conversations.errand import Errand
 from conversations.limits import Admission
@@ -35,8 +35,8 @@ from translation.errors import (
     StoreUnavailable,
     UpstreamFault,
 )
-from translation.events import Event, Failed, Finished, MessageStart, ToolDropped, ToolEnded, ToolStarted, WireEvent
-from translation.values import Link, Note, Origin, Request, Usage
+from translation.events import Event, Failed, Finished, MessageStart, WireEvent
+from translation.values import Note, Origin, Request, Usage
 
 if TYPE_CHECKING:
     from conversations.bridge import Bridge
@@ -275,8 +275,7 @@ class Turn:
     # ------------------------------------------------------------ each upstream read
 
     async def _advance(self, events: list[Event]) -> list[WireEvent]:
-        rows = [row for index, event in enumerate(events) if (row := self._link(events, index, event)) is not None]
-        if rows:
+        if rows := links.brought(events, self.calls):
             await self._store_links(rows)
         wire = self.attempt.write(events)
         match events[-1]:
@@ -288,44 +287,16 @@ class Turn:
                 self._failure = error  # what came before it is shown first
         return wire
 
-    def _link(self, events: list[Event], index: int, event: Event) -> LinkRow | None:
-        """The row that an event has to leave before it may be shown; a call that starts gets its id here."""
-        match event:
-            case ToolStarted():
-                started = event if event.id else replace(event, id=ids.tool_use_id())
-                events[index] = started
-                upstream_name = started.upstream_name or started.name
-                names = (records.storable(started.name, 200), records.storable(upstream_name, 200))
-                row = LinkRow(started.id, *names, records.storable_id(started.upstream_id), started.call)
-            case ToolEnded():
-                done = {"arguments": event.arguments.encode(), "state": event.state, "status": "pending"}
-                row = replace(self.calls[event.call], **done)
-            case ToolDropped():
-                row = replace(self.calls[event.call], status="truncated")
-            case _:
-                return None
-        self.calls[row.ordinal] = replace(row, fresh=False)
-        return row
-
-    async def _store_links(self, rows: list[LinkRow]) -> None:
-        target = self.prepared.route.target
-        # A call that starts and ends in one read is one row.
-        fresh = {row.tool_use_id for row in rows if row.fresh}
-        latest = {row.tool_use_id: row for row in rows}
-        links = tuple(replace(row, fresh=row.tool_use_id in fresh) for row in latest.values())
+    async def _store_links(self, rows: tuple[LinkRow, ...]) -> None:
+        row, target = self.conversation.row, self.prepared.route.target
         try:
             await self._rows.opened()
-            await self.bridge.store.write(
-                SaveLinks(self.conversation.row, self.id, target.upstream, target.model, records.sealed(self, links))
-            )
+            kept = records.sealed(self, rows)
+            await self.bridge.store.write(SaveLinks(row, self.id, target.upstream, target.model, kept))
         except StoreUnavailable as error:
             self._tolerate(error, "a tool call was shown that could not be stored")
-        known = [self._known(link, Origin(target.upstream, target.model, link.state)) for link in links]
+        known = [links.known(link, target.upstream, target.model, self.id) for link in rows]
         self.bridge.state.note_links(self.conversation, known)
-
-    def _known(self, row: LinkRow, origin: Origin) -> Link:
-        call = (row.tool_use_id, row.name, row.upstream_name, row.upstream_id, row.arguments)
-        return Link(*call, origin, turn_id=self.id, ordinal=row.ordinal)
 
     def _tolerate(self, error: StoreUnavailable, what: str) -> None:
         """Under BRIDGE_UNSTORED_LINK=warn an answer that could not be stored is shown all the same, loudly."""

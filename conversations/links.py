@@ -1,0 +1,47 @@
+"""The rows that the tool calls of an answer have to leave before they may be shown."""
+
+from msgspec.structs import replace
+
+from conversations import ids
+from conversations.records import storable, storable_id
+from conversations.store.links import LinkRow
+from translation.events import Event, ToolDropped, ToolEnded, ToolStarted
+from translation.values import Link, Origin
+
+
+def brought(events: list[Event], calls: dict[int, LinkRow]) -> tuple[LinkRow, ...]:
+    """What one upstream read brought or completed of `calls`; a call that starts gets its id here."""
+    rows = [
+        _row(events, index, event, calls)
+        for index, event in enumerate(events)
+        if isinstance(event, ToolStarted | ToolEnded | ToolDropped)
+    ]
+    if not rows:
+        return ()
+    # A call that starts and ends in one read is one row.
+    fresh = {row.tool_use_id for row in rows if row.fresh}
+    latest = {row.tool_use_id: row for row in rows}
+    return tuple(replace(row, fresh=row.tool_use_id in fresh) for row in latest.values())
+
+
+def known(row: LinkRow, upstream: str, model: str, turn: int) -> Link:
+    call = (row.tool_use_id, row.name, row.upstream_name, row.upstream_id, row.arguments)
+    return Link(*call, Origin(upstream, model, row.state), turn_id=turn, ordinal=row.ordinal)
+
+
+def _row(
+    events: list[Event], index: int, event: ToolStarted | ToolEnded | ToolDropped, calls: dict[int, LinkRow]
+) -> LinkRow:
+    match event:
+        case ToolStarted():
+            started = event if event.id else replace(event, id=ids.tool_use_id())
+            events[index] = started
+            names = (storable(started.name, 200), storable(started.upstream_name or started.name, 200))
+            row = LinkRow(started.id, *names, storable_id(started.upstream_id), started.call)
+        case ToolEnded():
+            done = {"arguments": event.arguments.encode(), "state": event.state, "status": "pending"}
+            row = replace(calls[event.call], **done)
+        case ToolDropped():
+            row = replace(calls[event.call], status="truncated")
+    calls[row.ordinal] = replace(row, fresh=False)
+    return row
