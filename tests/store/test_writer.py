@@ -200,6 +200,9 @@ async def test_a_lost_connection_is_retried(store: Store, key: ApiKey, migrated:
     Flaky.failures = 3
     with pytest.raises(StoreUnavailable):
         await store.write(Flaky())
+    with pytest.raises(StoreUnavailable):  # nobody waits to see it again
+        await store.write(opening(row, created=False))
+    await asyncio.sleep(writer_module.REST)
     await store.write(opening(row, created=False))
 
 

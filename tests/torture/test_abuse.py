@@ -27,9 +27,9 @@ MEGABYTES = 31 if FULL else 8
 RATE = 20 if FULL else 5
 SLOWEST = 5.0 if FULL else 20.0  # seconds that another client may ever wait
 ENDLESS = "Never stop."
-MUCH = sse_answer(*[chat.chunk({"content": "x" * 50_000})] * 50, Silence())
+MUCH = sse_answer(*[chat.chunk({"content": "x" * 50_000})] * 20, Silence())
 WORD = chat.text("ok")
-MEMORY = 600 if FULL else 300  # megabytes more than before
+MEMORY = 600  # megabytes more than before
 
 
 class Upstream(ScriptedUpstream):
