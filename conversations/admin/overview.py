@@ -1,11 +1,12 @@
 """The admin's first page: what is going on, over a chosen time. Every query is bounded by that time or by a limit."""
 
 import datetime as dt
+from collections import defaultdict
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 from django.db import connection
-from django.db.models import Avg, Count, F, Q, QuerySet, Sum
+from django.db.models import Count, F, Q, QuerySet, Sum
 from django.db.models.functions import Substr, Trunc
 from django.http import HttpRequest
 from django.utils import timezone
@@ -14,7 +15,7 @@ from msgspec import Struct
 from conversations import conf, ledger, wording
 from conversations.admin import cells
 from conversations.admin.filters import STUCK, looping
-from conversations.models import Conversation, Process, Rest, ToolMapping, Turn, TurnStatus, UsageEntry
+from conversations.models import ApiKey, Conversation, Process, Rest, ToolMapping, Turn, TurnStatus, UsageEntry
 from conversations.retention import DEAD_AFTER
 
 # What can be chosen: its words, its length, the unit of the plot.
@@ -43,6 +44,25 @@ class Figure(Struct, frozen=True):
     colour: str = ""
 
 
+class Used(Struct, frozen=True):
+    """What the ledger has for one unit of time, model and key."""
+
+    unit: str = ""
+    model: str = ""
+    key: str = ""
+    attempts: int = 0
+    failed: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    cost_micros: int = 0
+    tool_calls: int = 0
+
+
+SUMS = Used.__struct_fields__[3:]
+
+
 class Column(Struct, frozen=True):
     """A unit of the plot, in percent of its width and pixels of its height."""
 
@@ -63,15 +83,15 @@ def overview(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     if not request.user.has_perm("conversations.view_usageentry"):
         return context
     now = timezone.now()
-    entries = UsageEntry.objects.filter(created_at__gte=now - length)
-    buckets = _buckets(entries, unit)
+    used = _used(now - length, unit)
+    buckets = [(name, total.attempts, total.failed) for name, total in _by(used, "unit").items()]
     return context | {
-        "figures": (*_traffic(entries, chosen), *_latency(now - length)),
+        "figures": (*_traffic(_summed(used), chosen), *_latency(now - length)),
         "live": _live(now),
         "columns": columns(buckets, now - length, now, unit),
         "peak": max((number for _, number, _ in buckets), default=0),
-        "by_model": ledger.totals("model", now - length)[:ROWS],
-        "by_key": ledger.totals("key", now - length)[:ROWS],
+        "by_model": _costliest(_by(used, "model")),
+        "by_key": _costliest(_by(used, "key")),
         "tools": ledger.tool_totals(now - length)[:ROWS],
     }
 
@@ -106,22 +126,62 @@ def quantile(values: list[float], share: float) -> float:
     return sorted(values)[min(len(values) - 1, int(len(values) * share))] if values else 0.0
 
 
-def _traffic(entries: "QuerySet[UsageEntry]", chosen: str) -> tuple[Figure, ...]:
-    sums = entries.aggregate(
-        number=Count("id"), failed=Count("id", filter=Q(status="error")), cost=Sum("cost_micros"),
-        read=Sum("input_tokens") + Sum("cache_read") + Sum("cache_write"), cached=Sum("cache_read"),
-        written=Sum("output_tokens"), took=Avg("duration_ms"),
-    )  # fmt: skip
-    number, failed, read = sums["number"], sums["failed"], sums["read"] or 0
+def _used(since: dt.datetime, unit: str) -> list[Used]:
+    """The ledger is read once, whatever is shown of it: a day may have a million entries."""
+    length = UNITS[unit][1]
+    # SQLite keeps times as text, whose beginning is the unit; Django's own truncation is a call into Python per row.
+    sqlite = connection.vendor == "sqlite"
+    units = Substr(F("created_at"), 1, length) if sqlite else Trunc("created_at", unit)
+    grouped = UsageEntry.objects.filter(created_at__gte=since).annotate(unit=units).values("unit", "model", "api_key")
+    rows = grouped.annotate(
+        attempts=Count("id"), failed=Count("id", filter=Q(status="error")), given=Sum("input_tokens"),
+        written=Sum("output_tokens"), read=Sum("cache_read"), kept=Sum("cache_write"), cost=Sum("cost_micros"),
+        calls=Sum("tool_count"),
+    ).order_by()  # fmt: skip
+    names = dict(ApiKey.objects.values_list("id", "name"))
+    figures = ("attempts", "failed", "given", "written", "read", "kept", "cost", "calls")
+    return [
+        Used(when if sqlite else when.strftime("%Y-%m-%d %H:%M")[:length], model, names.get(key, str(key)), *rest)
+        for when, model, key, *rest in rows.values_list("unit", "model", "api_key", *figures)
+    ]
+
+
+def _summed(used: Iterable[Used]) -> Used:
+    columns = zip(*([getattr(one, name) for name in SUMS] for one in used), strict=True)
+    return Used("", "", "", *map(sum, columns))
+
+
+def _by(used: list[Used], what: Literal["unit", "model", "key"]) -> dict[str, Used]:
+    groups: defaultdict[str, list[Used]] = defaultdict(list)
+    for one in used:
+        groups[getattr(one, what)].append(one)
+    return {name: _summed(group) for name, group in groups.items()}
+
+
+def _costliest(groups: dict[str, Used]) -> list[ledger.Total]:
+    """The first of them as lines of a summary."""
+    ordered = sorted(groups.items(), key=lambda item: (-item[1].cost_micros, -item[1].attempts, item[0]))
+    return [
+        ledger.Total(
+            name, one.attempts, one.input_tokens, one.output_tokens, one.cache_read, one.cache_write,
+            one.cost_micros, one.tool_calls,
+        )
+        for name, one in ordered[:ROWS]
+    ]  # fmt: skip
+
+
+def _traffic(total: Used, chosen: str) -> tuple[Figure, ...]:
+    number, failed = total.attempts, total.failed
+    read = total.input_tokens + total.cache_read + total.cache_write
     share = f"{100 * failed / number:.1f} % of attempts" if number else ""
-    cached = f"{100 * (sums['cached'] or 0) / read:.0f} % from cache" if read else ""
+    cached = f"{100 * total.cache_read / read:.0f} % from cache" if read else ""
     used = cells.list_url(UsageEntry, since=chosen)
     return (
         Figure("Attempts", wording.count(number), "calls of upstreams", used),
         Figure("Errors", wording.count(failed), share, f"{used}&status=error", "danger" if failed else ""),
         Figure("Tokens in", wording.count(read), cached, used),
-        Figure("Tokens out", wording.count(sums["written"] or 0), "", used),
-        Figure("Cost", wording.money(sums["cost"] or 0), "", used),
+        Figure("Tokens out", wording.count(total.output_tokens), "", used),
+        Figure("Cost", wording.money(total.cost_micros), "", used),
     )
 
 
@@ -169,15 +229,3 @@ def _live(now: dt.datetime) -> tuple[Figure, ...]:
 def _counted(rows: "QuerySet[Any]") -> str:
     number = rows.order_by().values("pk")[: LIMIT + 1].count()
     return f"{LIMIT:,}+" if number > LIMIT else f"{number:,}"
-
-
-def _buckets(entries: "QuerySet[UsageEntry]", unit: str) -> list[tuple[str, int, int]]:
-    length = UNITS[unit][1]
-    # SQLite keeps times as text, whose beginning is the unit; Django's own truncation is a call into Python per row.
-    sqlite = connection.vendor == "sqlite"
-    grouped = entries.annotate(unit=Substr(F("created_at"), 1, length) if sqlite else Trunc("created_at", unit))
-    rows = grouped.values("unit").annotate(number=Count("id"), failed=Count("id", filter=Q(status="error"))).order_by()
-    found = rows.values_list("unit", "number", "failed")
-    return [
-        (name if sqlite else name.strftime("%Y-%m-%d %H:%M")[:length], number, failed) for name, number, failed in found
-    ]

@@ -10,7 +10,7 @@ import logging
 import os
 import socket
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import lru_cache
 from typing import Any
@@ -38,6 +38,7 @@ TRANSIENT = (
     psycopg.errors.ReadOnlySqlTransaction,  # a server that is being replaced by another one
     *OUTDATED,
 )
+ROWS_AT_ONCE = (64, 16, 4, 2, 1)  # few sizes: each is a statement that stays prepared
 ERRORS = (sqlite3.Error, psycopg.Error)
 CONFLICTS = (sqlite3.IntegrityError, psycopg.IntegrityError)  # with a row that another process made meanwhile
 
@@ -51,6 +52,11 @@ def is_transient(error: Exception) -> bool:
 @lru_cache(maxsize=512)
 def _qmarks(sql: str) -> str:
     return sql.replace("%s", "?").replace("NOW()", "strftime('%Y-%m-%d %H:%M:%f', 'now')")
+
+
+@lru_cache(maxsize=64)
+def _repeated(sql: str, row: str, times: int) -> str:
+    return sql.replace(row, ", ".join([row] * times))
 
 
 def timestamp(seconds: float) -> str:
@@ -87,12 +93,15 @@ class Database:
         elif cursor.rowcount != 1:
             raise otherwise
 
-    def execute_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
-        if self.sqlite:
-            self._connection().executemany(_qmarks(sql), rows)
-        else:
-            with self._connection().cursor() as cursor:
-                cursor.executemany(sql, rows)
+    def insert_many(self, sql: str, row: str, rows: Sequence[Sequence[Any]]) -> None:
+        """`sql` inserts one row, whose part is `row`. Several at a time are one statement: it is faster, and leaves the
+        event loop alone meanwhile."""
+        start = 0
+        while start < len(rows):
+            size = next(size for size in ROWS_AT_ONCE if size <= len(rows) - start)
+            values = [value for each in rows[start : start + size] for value in each]
+            self.execute(_repeated(sql, row, size), values)
+            start += size
 
     def query(self, sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         if self.sqlite:

@@ -33,11 +33,12 @@ NOT_ENDED = ("", b"[]", b"", b"{}", b"", "", 0, "", "", 0, 0, 0, 0, 0, False, 0,
 TURN = f"""
 INSERT INTO conversations_turn ({", ".join(BEGUN + ENDED)}) VALUES ({", ".join(["%s"] * len(BEGUN + ENDED))})"""  # noqa: S608 - our own names
 CLOSE = f"UPDATE conversations_turn SET {', '.join(f'{column} = %s' for column in ENDED)} WHERE id = %s"  # noqa: S608 - our own names
-MESSAGE = """
+MESSAGE_ROW = "(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, NOW())"
+MESSAGE = f"""
 INSERT INTO conversations_message (conversation_id, api_key_id, chain_hash, parent_hash, depth, answers, role, content, turn_id,
   message_id, upstream, model, state, created_at)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, NOW())
-ON CONFLICT (conversation_id, chain_hash) DO NOTHING"""
+VALUES {MESSAGE_ROW}
+ON CONFLICT (conversation_id, chain_hash) DO NOTHING"""  # noqa: S608 - our own text
 MESSAGE_OF_TURN = MESSAGE.replace("VALUES (", "SELECT ").replace(
     ")\nON CONFLICT", " WHERE EXISTS (SELECT 1 FROM conversations_turn WHERE id = %s)\nON CONFLICT"
 )
@@ -159,7 +160,7 @@ class OpenTurn(Struct, frozen=True, kw_only=True):
         for digest, data in self.blobs:
             db.execute(BLOB, (row.id, digest, data))
         if messages:
-            db.execute_many(MESSAGE, [message_values(row, self.turn, message) for message in messages])
+            db.insert_many(MESSAGE, MESSAGE_ROW, [message_values(row, self.turn, message) for message in messages])
         for result in self.answered:
             values = (result.status, result.is_error, result.size, self.now, self.turn, row.id, result.tool_use_id)
             db.execute(ANSWERED, values)
@@ -185,7 +186,7 @@ class SaveMessages(Struct, frozen=True):
 
     def apply(self, db: Database) -> None:
         rows = [message_values(self.conversation, self.turn, message) for message in self.messages]
-        db.execute_many(MESSAGE, rows)
+        db.insert_many(MESSAGE, MESSAGE_ROW, rows)
 
 
 def message_values(row: ConversationRow, turn: int, message: MessageRow) -> tuple[object, ...]:
