@@ -78,7 +78,7 @@ def test_turn_waits_pauses_and_the_next_one_picks_the_result_up(tools: Long) -> 
     begun = time.monotonic()
     events = tools.client.events("Weather?")
     assert time.monotonic() - begun >= 3
-    assert names(events).count("ping") >= 2
+    assert names(events).count("ping") >= 1
     (stop,) = [data["delta"]["stop_reason"] for name, data in events if name == "message_delta"]
     paused = folded([event for event in events if event.name != "ping"])
     assert (stop, kinds(paused)) == ("pause_turn", ["mcp_tool_use"])
