@@ -51,7 +51,9 @@ class Bridge:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         try:
             connection.request("GET", path)
-            return connection.getresponse().status
+            with connection.getresponse() as response:  # one that is not read keeps the socket open
+                response.read()
+                return response.status
         finally:
             connection.close()
 
