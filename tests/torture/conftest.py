@@ -24,8 +24,8 @@ CUT_OFF = "ignore:Exception ignored in. <socket:pytest.PytestUnraisableException
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The clients here are killed, cut and left in every way; what they leave open is no fault of the bridge's, which is
-    another process. Everywhere else a socket that nobody closes fails the test."""
+    """The clients here are killed, cut and left in every way; what they leave open is no fault of the bridge's, which
+    is another process. Everywhere else a socket that nobody closes fails the test."""
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.filterwarnings(CUT_OFF))
