@@ -19,21 +19,11 @@ from translation.events import (
     MessageDelta,
     MessageStart,
     MessageStop,
-    Reason,
     WireEvent,
 )
 from translation.hosted import Offer, call_block
 from translation.values import Usage
-
-STOP_REASONS: dict[Reason, str] = {
-    "stop": "end_turn",
-    "length": "max_tokens",
-    "tool_use": "tool_use",
-    "refusal": "refusal",
-    "stop_sequence": "stop_sequence",
-    "context_window": "model_context_window_exceeded",
-    "pause": "pause_turn",
-}
+from translation.writer import STOP_REASONS
 
 
 class _Block(Struct):
