@@ -12,6 +12,7 @@ from typing import Any
 from conversations import ids
 from conversations.api.exchange import LeanRequest, LeanResponse
 from conversations.process import current
+from conversations.store import patience
 from translation.errors import BridgeError, InvalidRequest, OwnFault, TooLarge
 from translation.renderer import Refusal
 
@@ -39,6 +40,7 @@ async def serve(operation: Operation, refuse: Refuse, scope: Mapping[str, Any], 
     except BridgeError as error:
         await _send_whole(refused(refuse(error, request_id)), send)
         return
+    patience.begin()
     request = LeanRequest(scope, headers, body, request_id)
     answering = asyncio.current_task()
     assert answering is not None

@@ -10,6 +10,7 @@ import logging
 import os
 import socket
 import sqlite3
+import traceback
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import lru_cache
@@ -174,11 +175,24 @@ class Database:
             wrapper = connections.create_connection("default")
             # The thread that opens a connection here keeps it; Django's own per-thread bookkeeping stays out of it.
             wrapper.inc_thread_sharing()
-            wrapper.connect()
+            _connect(wrapper)
             self._wrapper, self._raw = wrapper, wrapper.connection
             if not self.sqlite:
                 _suit(self._raw)
         return self._raw
+
+
+def _connect(wrapper: BaseDatabaseWrapper) -> None:
+    try:
+        wrapper.connect()
+    except ERRORS as error:
+        # The driver's error holds the half-open socket, and itself: until the collector comes by, a server that does
+        # not answer would be left with one more at each try.
+        failed: BaseException | None = error
+        while failed is not None:
+            traceback.clear_frames(failed.__traceback__)
+            failed = failed.__context__
+        raise
 
 
 def _suit(raw: Any) -> None:

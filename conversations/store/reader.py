@@ -9,13 +9,13 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from conversations.figures import Histogram
+from conversations.store import patience
 from conversations.store.database import TRANSIENT, Database, is_transient
 from translation.errors import StoreUnavailable
 
 log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
-PATIENCE = 1.5
 SEVER = 5.0  # seconds after which a read's connection is given up: its server may be gone without a word
 REST = 0.5  # seconds after an outage in which nothing is tried
 QUEUE_LIMIT = 5_000
@@ -47,14 +47,17 @@ class Reader:
         future: asyncio.Future[Result] = self._loop.create_future()
         self._jobs.put((job, future))
         self.reads += 1
+        waiting, since = patience.current(), self._loop.time()
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(waiting.left(since)):
                 return await future
         except TimeoutError:
             self.failures += 1
             self._rest()
             self._sever()
             raise StoreUnavailable from None
+        finally:
+            waiting.waited(since, self._loop.time())
 
     def _rest(self) -> None:
         """A request reads more than once: it need not find out about an outage each time."""

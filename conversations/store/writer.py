@@ -2,7 +2,7 @@
 
 A `Write` is applied whole or not at all. When a batch fails, its members are tried one by one, so that one bad row
 fails one turn. A batch that takes too long fails its waiters (the database stalls; they answer 529), and new writes
-are refused until it has ended.
+are refused until it has ended. Nobody waits longer than its request's patience, behind whatever batch.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ import time
 from typing import Protocol
 
 from conversations.figures import Histogram
+from conversations.store import patience
 from conversations.store.database import CONFLICTS, Database, is_transient
 from conversations.store.writes import StaleConversation
 from translation.errors import BridgeError, StoreUnavailable
@@ -22,8 +23,9 @@ log = logging.getLogger(__name__)
 QUEUE_LIMIT = 10_000  # writes that may wait; beyond that the bridge is overloaded
 BATCH_LIMIT = 500
 RETRY_DELAYS = (0.1, 0.3)  # two retries, at most one second with the attempts themselves
-PATIENCE = 1.5  # seconds that a caller waits for its commit
-MOST_LOOKS = 12  # at a transaction that gets on, each after half of the patience
+PATIENCE = patience.WHOLE  # seconds without any progress after which a transaction has stalled
+LOOKS = 5  # at a transaction within that time
+LONGEST = 9.0  # seconds for one that gets on
 REST = 0.5  # seconds after an outage in which nothing is tried
 SEVER = 5.0  # seconds after which a transaction's connection is given up: its server may be gone without a word
 
@@ -35,12 +37,24 @@ class Write(Protocol):
 
 
 class _Entry:
-    __slots__ = ("error", "future", "write")
+    __slots__ = ("error", "future", "patience", "since", "until", "write")
 
-    def __init__(self, write: Write, future: "asyncio.Future[None]") -> None:
+    def __init__(self, write: Write, future: "asyncio.Future[None]", now: float) -> None:
         self.write = write
         self.future = future
         self.error: BaseException | None = None
+        self.patience = patience.current()
+        self.since = now
+        self.until = now + self.patience.left(now)
+
+    def settle(self, now: float, error: BaseException | None) -> None:
+        if self.future.done():
+            return
+        self.patience.waited(self.since, now)
+        if error is None:
+            self.future.set_result(None)
+        else:
+            self.future.set_exception(error)
 
 
 class Writer:
@@ -52,7 +66,8 @@ class Writer:
         self._flying: list[_Entry] = []
         self._watchdog: asyncio.TimerHandle | None = None
         self._db = Database()
-        self._applied = 0  # writes, by the writer's thread
+        self._applied = 0  # writes, by the writer's thread; those of a second try are no progress
+        self._began = self._moved = 0.0  # the batch in flight: when it began, when it was last seen to get on
         self.healthy = True  # whether the last transaction could be made
         self._rests_until = 0.0  # after an outage was seen, nobody waits to see it again
         self._scheduled = False
@@ -74,11 +89,12 @@ class Writer:
         assert self._loop is not None, "the store has not been started"
         future = self._loop.create_future()
         refused = self._stalled or self._closed or len(self._waiting) >= QUEUE_LIMIT
-        if refused or self._loop.time() < self._rests_until:
+        now = self._loop.time()
+        if refused or now < self._rests_until:
             future.set_exception(StoreUnavailable())
             return future
         self.writes += 1
-        self._waiting.append(_Entry(write, future))
+        self._waiting.append(_Entry(write, future, now))
         if not self._flying and not self._scheduled:
             # Everything that this turn of the loop submits goes into one transaction.
             self._scheduled = True
@@ -107,7 +123,8 @@ class Writer:
             return
         self._flying, self._waiting = self._waiting[:BATCH_LIMIT], self._waiting[BATCH_LIMIT:]
         assert self._loop is not None
-        self._watchdog = self._loop.call_later(PATIENCE / 2, self._look, 1, self._applied)
+        self._began = self._moved = self._loop.time()
+        self._watchdog = self._loop.call_later(PATIENCE / LOOKS, self._look, self._applied)
         self._batches.put(self._flying)
 
     def _landed(self, batch: list[_Entry]) -> None:
@@ -115,13 +132,10 @@ class Writer:
             self._watchdog.cancel()
         self._stalled = False
         self._flying = []
+        assert self._loop is not None
+        now = self._loop.time()
         for entry in batch:
-            if entry.future.done():
-                continue
-            if entry.error is None:
-                entry.future.set_result(None)
-            else:
-                entry.future.set_exception(entry.error)
+            entry.settle(now, entry.error)
         if not self.healthy:
             self._rest()
         self._dispatch()
@@ -134,17 +148,30 @@ class Writer:
 
     def _give_up(self) -> None:
         waiting, self._waiting = self._waiting, []
+        assert self._loop is not None
+        now = self._loop.time()
         for entry in (*self._flying, *waiting):
-            if not entry.future.done():
-                entry.future.set_exception(StoreUnavailable())
+            entry.settle(now, StoreUnavailable())
 
-    def _look(self, looks: int, before: int) -> None:
-        """Half of the patience at a time: a transaction that gets on is only big, one that does not has stalled."""
-        if looks > 1 and (self._applied == before or looks > MOST_LOOKS):
+    def _look(self, before: int) -> None:
+        """A transaction that gets on is only big, one that does not has stalled."""
+        assert self._loop is not None
+        now = self._loop.time()
+        if self._applied != before:
+            self._moved = now
+        if now - self._moved >= PATIENCE * 0.99 or now - self._began >= LONGEST:
             self._stall()
             return
-        assert self._loop is not None
-        self._watchdog = self._loop.call_later(PATIENCE / 2, self._look, looks + 1, self._applied)
+        if now > self._moved:
+            self._lose_patience(now)
+        self._watchdog = self._loop.call_later(PATIENCE / LOOKS, self._look, self._applied)
+
+    def _lose_patience(self, now: float) -> None:
+        """Nothing moves: who has waited long enough, here or before, does not wait for the end."""
+        for entry in (*self._flying, *self._waiting):
+            if entry.until <= now:
+                entry.settle(now, StoreUnavailable())
+        self._waiting = [entry for entry in self._waiting if not entry.future.done()]
 
     def _stall(self) -> None:
         """The transaction has not come back: nobody may wait for it any longer, and nobody new may queue behind it."""
@@ -173,7 +200,7 @@ class Writer:
         started = time.monotonic()
         for delay in (*RETRY_DELAYS, None):
             try:
-                self._transaction(db, batch)
+                self._transaction(db, batch, progress=delay == RETRY_DELAYS[0])
             except Exception as error:  # noqa: BLE001 - the writer lives on, and nobody is told that it is stored
                 db.rollback()
                 if not is_transient(error):
@@ -191,22 +218,26 @@ class Writer:
                 self.timings.observe(time.monotonic() - started, len(batch))
                 return
 
-    def _transaction(self, db: Database, batch: list[_Entry]) -> None:
+    def _transaction(self, db: Database, batch: list[_Entry], *, progress: bool = True) -> None:
         db.begin()
         for entry in batch:
             entry.write.apply(db)
-            self._applied += 1
+            self._applied += progress
         db.commit()
 
     def _one_by_one(self, db: Database, batch: list[_Entry], error: Exception) -> None:
         if len(batch) == 1:
             self._refuse(batch[0], error)
             return
-        for entry in batch:
+        for index, entry in enumerate(batch):
             try:
                 self._transaction(db, [entry])
             except Exception as own:  # noqa: BLE001 - one bad row fails one turn
                 db.rollback()
+                if is_transient(own):
+                    db.close()
+                    self._fail(batch[index:], own)  # nobody need find out for itself
+                    return
                 self._refuse(entry, own)
 
     def _refuse(self, entry: _Entry, error: Exception) -> None:

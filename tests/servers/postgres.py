@@ -51,13 +51,23 @@ class Postgres:
         """Of the server itself, for its operator."""
         return f"{self._server}/postgres"
 
-    def create_database(self) -> str:
-        """The URL of a new, empty database."""
+    def create_database(self, disk: Path | None = None) -> str:
+        """The URL of a new, empty database; its tables may be on a disk of their own."""
         self._databases += 1
         name = f"test_{self._databases}"
         with psycopg.connect(self.address(), autocommit=True) as connection:
             connection.execute(f'CREATE DATABASE "{name}"')
+            if disk is not None:
+                self._move(connection, name, disk / name)
         return f"{self._server}/{name}"
+
+    def _move(self, connection: "psycopg.Connection[tuple[object, ...]]", name: str, folder: Path) -> None:
+        folder.mkdir()
+        if os.getuid() == 0:
+            nobody = pwd.getpwnam("nobody")
+            os.chown(folder, nobody.pw_uid, nobody.pw_gid)
+        connection.execute(f"CREATE TABLESPACE \"{name}\" LOCATION '{folder}'")
+        connection.execute(f'ALTER DATABASE "{name}" SET TABLESPACE "{name}"')
 
     def answers(self) -> bool:
         try:

@@ -1,6 +1,8 @@
 """The group-committing writer: durable when it says so, whole or not at all, one bad write fails one turn."""
 
 import asyncio
+import gc
+import socket
 import sqlite3
 import threading
 from functools import partial
@@ -10,7 +12,7 @@ import pytest
 from django.db import connections
 
 from conversations.models import ApiKey, Claim, Conversation, Message, ToolMapping, Turn, UsageEntry
-from conversations.store import Store, reads
+from conversations.store import Store, patience, reads
 from conversations.store import writer as writer_module
 from conversations.store.database import Database
 from conversations.store.writes import AlreadyClaimed, Answered, ClaimRow, StaleConversation
@@ -176,6 +178,80 @@ async def test_a_stalled_transaction_fails_its_waiters_and_nobody_queues_behind_
         else:
             break
     assert await asyncio.to_thread(counted, Turn, conversation=row.id) == 1
+
+
+async def test_a_request_that_has_waited_before_waits_less_behind_the_same_transaction(store: Store) -> None:
+    async def ask(stuck: Waits, spent: float) -> float:
+        patience.begin()
+        now = asyncio.get_running_loop().time()
+        patience.current().waited(now - spent, now)
+        with pytest.raises(StoreUnavailable):
+            await store.write(stuck)
+        return asyncio.get_running_loop().time() - now
+
+    stuck, other = Waits(), Waits()
+    waiting = store.write(stuck)
+    await asyncio.to_thread(stuck.begun.wait, 10)
+    try:
+        late, early = await asyncio.gather(ask(other, 1.0), ask(other, 0.0))
+        assert late < early
+        with pytest.raises(StoreUnavailable):
+            await waiting
+    finally:
+        stuck.go.set()
+        other.go.set()
+    await store.writer.drain()
+
+
+def test_a_request_has_one_patience_for_all_its_waits() -> None:
+    whole, least = patience.WHOLE, patience.LEAST
+    asked = patience.Patience()
+    asked.waited(100.0, 100.05)  # which is no wait
+    assert asked.left(100.05) == whole
+    asked.waited(100.0, 100.5)
+    asked.waited(100.2, 100.6)  # at the same time
+    assert asked.left(100.6) == pytest.approx(whole - 0.6)
+    asked.waited(100.6, 102.0)
+    assert asked.left(102.0) == least
+    assert asked.left(102.1 + patience.FORGIVEN) == whole
+    asked.waited(110.0, 110.5)
+    assert asked.left(110.5) == pytest.approx(whole - 0.5)
+
+
+async def test_an_outage_between_the_members_of_a_failed_batch_fails_the_rest_at_once(
+    store: Store, migrated: str
+) -> None:
+    kind = sqlite3.OperationalError if migrated.startswith("sqlite") else psycopg.OperationalError
+
+    class Away:
+        tries = 0
+
+        def apply(self, db: Database) -> None:
+            Away.tries += 1
+            raise KeyError("the batch fails") if Away.tries == 1 else kind("the server is gone")
+
+    outcomes = await asyncio.gather(*(store.write(Away()) for _ in range(5)), return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [StoreUnavailable] * 5
+    assert Away.tries == 2
+
+
+def test_a_server_that_does_not_answer_is_not_left_with_half_open_connections(migrated: str) -> None:
+    if migrated.startswith("sqlite"):
+        pytest.skip("there is no server")
+    options = connections.settings["default"]["OPTIONS"]
+    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.MonkeyPatch.context() as patch:
+        patch.setitem(connections.settings["default"], "PORT", str(silent.getsockname()[1]))
+        patch.setitem(options, "connect_timeout", 2)
+        gc.disable()
+        try:
+            with pytest.raises(psycopg.OperationalError):
+                Database().query("SELECT 1")
+            with silent.accept()[0] as ours:
+                ours.settimeout(5)
+                while ours.recv(1024):  # its greeting, then the end
+                    pass
+        finally:
+            gc.enable()
 
 
 async def test_a_lost_connection_is_retried(store: Store, key: ApiKey, migrated: str) -> None:

@@ -1,0 +1,46 @@
+"""How long a request waits for the store: so long in all, however often it has to ask.
+
+A request that waits, is answered late and waits again would otherwise tell its client of an outage only after the sum
+of these waits. Waits that are long past do not count: the upstream has answered since, or the stream has gone on.
+"""
+
+from contextvars import ContextVar
+
+WHOLE = 1.25  # seconds
+LEAST = 0.25  # for one more wait: the store has just answered, if late
+SLOW = 0.1  # who is answered sooner has not waited
+FORGIVEN = 2.0  # seconds after which a wait no longer counts
+
+
+class Patience:
+    """Of one request, by the event loop's clock."""
+
+    __slots__ = ("_last", "_spent")
+
+    def __init__(self) -> None:
+        self._spent = 0.0
+        self._last = float("-inf")  # when the last wait ended
+
+    def left(self, now: float) -> float:
+        return WHOLE if now - self._last > FORGIVEN else max(WHOLE - self._spent, LEAST)
+
+    def waited(self, since: float, now: float) -> None:
+        if now - since <= SLOW:
+            return
+        if since - self._last > FORGIVEN:
+            self._spent = 0.0
+        self._spent += now - max(since, self._last)  # waits at the same time are one
+        self._last = now
+
+
+_current: ContextVar[Patience | None] = ContextVar("patience", default=None)
+
+
+def begin() -> None:
+    """A request begins; everything that is awaited for it shares its patience."""
+    _current.set(Patience())
+
+
+def current() -> Patience:
+    """What no request waits for has its own."""
+    return _current.get() or Patience()
