@@ -79,6 +79,9 @@ CATALOGUE = {
         "histogram", "Operations of the store; a write takes as long as its transaction.", ("operation",)
     ),
     "toolbridge_streams": Metric("gauge", "Turns that run now."),
+    "toolbridge_tasks": Metric(
+        "gauge", "Tasks of the web process that was asked: some for itself, a few for each stream."
+    ),
     "toolbridge_processes": Metric("gauge", "Web processes that live."),
     "toolbridge_conversations": Metric("gauge", "Conversations that are stored.", ("state",)),
     "toolbridge_active_conversations": Metric("gauge", "Conversations with a turn in the last five minutes."),

@@ -243,6 +243,11 @@ class WebProcess:
         running = sum(map(len, tuple(bridge.running.values()))) if bridge else 0
         return self.meter.figures(self.store, bridge.state if bridge else None, self.limits, running)
 
+    @property
+    def tasks(self) -> int:
+        """Looked for one by one: for who asks, not for the heartbeat."""
+        return len(asyncio.all_tasks(self.loop)) if self.loop is not None else 0
+
     async def _changes(self) -> None:
         # After an outage the window reaches back to before it.
         asked = time.monotonic()

@@ -16,7 +16,9 @@ def view(request: HttpRequest) -> HttpResponse:
     if not (_is_near(request) or _has_token(request, process.conf.metrics_token)):
         return HttpResponse("a bearer token is needed: BRIDGE_METRICS_TOKEN\n", status=401, content_type="text/plain")
     bridge = process.bridge
-    total = metrics.collect(process.figures(), bridge.settings.process if bridge else 0)
+    own = process.figures()
+    own.gauges["toolbridge_tasks",] = process.tasks
+    total = metrics.collect(own, bridge.settings.process if bridge else 0)
     return HttpResponse(metrics.exposition(total), content_type=TEXT)
 
 

@@ -2,7 +2,9 @@
 
 import asyncio
 import random
+import re
 import statistics
+from typing import NamedTuple
 
 import httpx
 import psutil
@@ -57,23 +59,39 @@ def test_nothing_grows_but_the_database(
         # Caches fill and code is loaded before anything is counted.
         asyncio.run(_wave(served, api_key, -wave, wave, proof))
         _rested(served)
-        measured = [(0, bridge.memory_info().rss, bridge.num_fds(), bridge.num_threads())]
+        measured = [Measured(0, *_now(served, bridge))]
         for done in range(0, count, wave):
             asyncio.run(_wave(served, api_key, done, wave, proof))
             _rested(served)
-            measured.append((done + wave, bridge.memory_info().rss, bridge.num_fds(), bridge.num_threads()))
+            measured.append(Measured(done + wave, *_now(served, bridge)))
         running = served.records.turns(api_key).filter(status="running")
         wait_until(lambda: not running.exists(), "no turn runs any more")
     _flat(measured, proof)
 
 
-def _flat(measured: list[tuple[int, int, int, int]], proof: Proof) -> None:
-    requests, memory, descriptors, threads = zip(*measured, strict=True)
+class Measured(NamedTuple):
+    requests: int
+    memory: int
+    descriptors: int
+    threads: int
+    tasks: int
+
+
+def _now(served: Served, bridge: psutil.Process) -> tuple[int, int, int, int]:
+    tasks = re.search(r"^toolbridge_tasks ([\d.]+)$", httpx.get(f"{served.bridge.url}/metrics").text, re.MULTILINE)
+    assert tasks is not None
+    return bridge.memory_info().rss, bridge.num_fds(), bridge.num_threads(), int(float(tasks[1]))
+
+
+def _flat(measured: list[Measured], proof: Proof) -> None:
+    requests, memory, descriptors, threads, tasks = zip(*measured, strict=True)
     slope = statistics.linear_regression(requests, memory).slope * 10_000 / 1e6
     proof.worst("MB per 10,000 requests", slope)
     proof.worst("most file descriptors", max(descriptors))
+    proof.worst("most tasks at rest", max(tasks))
     assert max(descriptors) <= descriptors[0] + 15, f"file descriptors: {descriptors}"
     assert max(threads) <= threads[0] + 5, f"threads: {threads}"
+    assert max(tasks) <= tasks[0] + 5, f"tasks: {tasks}"
     # A slope of few requests is noise: each of them may load something for the first time.
     if requests[-1] >= 20_000:
         assert slope < SLOPE, f"{slope:.2f} MB per 10,000 requests: {memory}"
