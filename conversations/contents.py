@@ -11,6 +11,7 @@ from django.db.models.functions import Now
 from conversations import search
 from conversations.deleting import Pieces
 from conversations.models import Blob, Change, Claim, Conversation, Message, Replay, Round, ToolExecution, Turn
+from conversations.store import packing
 
 SLICE = 200
 # No later request may be stored as a continuation of one that is gone: this deep, a request is stored whole.
@@ -23,7 +24,7 @@ def purge(conversation: Conversation) -> None:
     while messages := list(Message.objects.filter(conversation=pk, pk__gt=last).order_by("pk")[:SLICE]):
         last = messages[-1].pk
         for message in messages:
-            message.content = outline(bytes(message.content))
+            message.content = packing.changed(message.span, bytes(message.content), outline)
         Message.objects.bulk_update(messages, ["content"])
     with transaction.atomic():
         Change.objects.create(kind="forgotten", ref=str(pk), created_at=Now())

@@ -18,6 +18,7 @@ from conversations.attempt import Attempt
 from conversations.hosted_runs import Runs
 from conversations.preparing import continued
 from conversations.store.hosted import SaveRound
+from conversations.store.packing import compress
 from conversations.store.writes import MessageRow
 from conversations.turn import Turn
 from translation import adapters
@@ -228,7 +229,7 @@ class HostedTurn(Turn):
         if self._first is None or self.ask.key.storage != "full":
             return
         prefix, tail = records.tail(self._last_sent, self.prepared.sent.body)
-        answer, meta = records.compress(b"".join(self.attempt.raw)), records.answer_meta(self.attempt)
+        answer, meta = compress(b"".join(self.attempt.raw)), records.answer_meta(self.attempt)
         row = SaveRound(self.conversation.row.id, self.id, self._round, prefix, tail, answer, meta)
         await self.bridge.store.write(row)
 

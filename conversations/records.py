@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 import msgspec
-import zstandard
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -21,6 +20,7 @@ from conversations.redaction import without_tokens
 from conversations.state import Conversation, Sent
 from conversations.store.database import timestamp
 from conversations.store.links import LinkRow
+from conversations.store.packing import compress, pack
 from conversations.store.reads import SENT_CHAIN, Node
 from conversations.store.usage import UsageRow
 from conversations.store.writes import Answered, CloseTurn, MessageRow, OpenTurn, SaveMessages, SentRow
@@ -28,15 +28,17 @@ from translation.adapter import UpstreamRequest
 from translation.client.stored import dump_blocks
 from translation.errors import BridgeError
 from translation.unicode import well_formed
-from translation.values import Block, Message, Request, ToolResult, Usage
+from translation.values import Block, Message, Request, Role, ToolResult, Usage
 
 if TYPE_CHECKING:
     from conversations.attempt import Attempt
     from conversations.turn import Turn
 
-SMALL = 400
-MESSAGES = 1_000  # in one write
-_COMPRESSOR = zstandard.ZstdCompressor(level=1)  # of the event loop's thread
+FEW = 8  # messages that get a row each; of more, all but the last share rows
+ROWS = 8  # in one write
+TOGETHER = 500  # messages in one row
+TOGETHER_BYTES = 1_000_000
+New = tuple[Role, bytes, bytes]  # role, hash, content
 # Also those of proxies and of whoever comes next: what sounds like a secret is one.
 SECRET_HEADER = re.compile(r"auth|cookie|token|secret|password|credential|signature|api-?key|-key$", re.IGNORECASE)
 HEADER_LIMIT = 8_000
@@ -112,11 +114,11 @@ def opening(turn: Turn, last: Sent | None) -> Opening:
         sent_depth=change.depth,
         state_ms=turn.timings.state,
         blobs=tuple((key, compress(raw)) for key, raw in contexts if key),
-        messages=rows[:MESSAGES],
+        messages=rows[:ROWS],
         answered=answered(ask.request),
         claims=turn.claims,
     )
-    rest = [rows[start : start + MESSAGES] for start in range(MESSAGES, len(rows), MESSAGES)]
+    rest = [rows[start : start + ROWS] for start in range(ROWS, len(rows), ROWS)]
     more = tuple(SaveMessages(write.conversation, turn.id, part) for part in rest)
     return Opening(write, more, head, change.depth)
 
@@ -271,11 +273,6 @@ def now() -> str:
     return timestamp(time.time())
 
 
-def compress(data: bytes) -> bytes:
-    """What is small stays as it is; `unpacked` tells the two apart by the magic number of a frame."""
-    return _COMPRESSOR.compress(data) if len(data) > SMALL else data
-
-
 def digest(data: bytes) -> bytes:
     return blake2b(data, digest_size=16).digest()
 
@@ -310,13 +307,38 @@ def messages(
     head = Node(chain[-1] if chain else b"", depth + len(chain) - stored, answers)
     if storage == "minimal":
         return (), head
-    rows = []
-    for index in range(stored, len(chain)):
-        message = request.messages[index]
-        content = _content(message.blocks, storage)
-        parent = chain[index - 1] if index else b""
-        rows.append(MessageRow(chain[index], parent, depth + index - stored + 1, answers, message.role, content))
-    return tuple(rows), head
+    new = [
+        (message.role, hash_, _content(message.blocks, storage))
+        for message, hash_ in zip(request.messages[stored:], chain[stored:], strict=True)
+    ]
+    parent = chain[stored - 1] if stored else b""
+    return tuple(_rows(new, parent, depth, answers)), head
+
+
+def _rows(new: list[New], parent: bytes, depth: int, answers: int) -> Iterator[MessageRow]:
+    for part in _together(new):
+        role, chain_hash, content = part[-1]
+        depth += len(part)
+        stored = content if len(part) == 1 else compress(pack(part))
+        yield MessageRow(chain_hash, parent, depth, answers, role, stored, len(part))
+        parent = chain_hash
+
+
+def _together(new: list[New]) -> Iterator[list[New]]:
+    """What comes whole, a history from elsewhere, shares rows, but for its last message: clients take that one back."""
+    if len(new) <= FEW:
+        yield from ([one] for one in new)
+        return
+    part: list[New] = []
+    size = 0
+    for one in new[:-1]:
+        size += len(one[2])
+        if part and (len(part) == TOGETHER or size > TOGETHER_BYTES):
+            yield part
+            part, size = [], len(one[2])
+        part.append(one)
+    yield part
+    yield new[-1:]
 
 
 def answer(head: Node, chain_hash: bytes, content: bytes, message: Message, storage: str) -> MessageRow:

@@ -25,6 +25,7 @@ from conversations.preparing import aim
 from conversations.records import storable
 from conversations.routing import Route, Router
 from conversations.store import reads
+from conversations.store.packing import unpacked
 from conversations.store.page import PageDatabase
 from conversations.store.routes import configuration
 from conversations.upstream import Upstreams
@@ -136,7 +137,7 @@ def _round(turn: Turn, number: int) -> bytes:
     if not body or not rows or rows[-1].number != number:
         return b""
     for row in rows:
-        body = body[: row.sent_prefix] + reads.unpacked(bytes(row.sent_tail))
+        body = body[: row.sent_prefix] + unpacked(bytes(row.sent_tail))
     return body
 
 

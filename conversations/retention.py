@@ -72,7 +72,7 @@ def terminate(conversation: Conversation) -> Deleted:
             return Deleted()
         if found.held:
             raise Conflict("the conversation is held by an operator and cannot be terminated")
-        deleted = Deleted(found.messages.count(), found.turns.count(), found.tool_mappings.count())
+        deleted = Deleted(found.message_total, found.turns.count(), found.tool_mappings.count())
         _hide(Conversation.objects.filter(pk=found.pk))
         Change.objects.create(kind="conversation", ref=str(found.pk), created_at=Now())
     _delete([found.pk], Pieces(hurried=True))

@@ -17,13 +17,15 @@ from django.utils import timezone
 from conversations import ids, tallies
 from conversations.deleting import Pieces
 from conversations.models import Conversation, Message, SearchedTurn, Tally, Turn, TurnStatus
+from conversations.store import packing
 from conversations.words import document, phrases
 
 MOST = 500  # turns that a search yields, the newest
 SLICE = 25  # turns in one transaction: a few milliseconds in which nobody else writes
 WATERMARK = "toolbridge_search_indexed_timestamp_seconds"
 SETTLED = 30.0  # seconds after which a turn that is not there has never been
-LATE = 120.0  # seconds
+AGE = 60.0  # seconds: what has just been said is read when whoever said it has gone on
+LATE = 180.0  # seconds
 FORGET = 50  # turns in one transaction
 
 
@@ -62,16 +64,16 @@ def behind() -> dt.datetime | None:
 # ------------------------------------------------------------ reading
 
 
-def index(budget: float = 1.0) -> int:
-    """Read what is new, for so many seconds; the next run goes on. How many turns that were."""
+def index(budget: float = 1.0, age: float = 0.0) -> int:
+    """Read what is new but at least this old, for so many seconds; the next run goes on. How many turns that were."""
     started, count = time.monotonic(), 0
     while time.monotonic() - started < budget:
         asked, after = time.time(), _watermark()
-        some = list(_unread(after)[:SLICE])
+        some = list(_unread(after, asked - age)[:SLICE])
         if some:
             _add(some)
             count += len(some)
-        reached = ids.seconds(some[-1].pk) if len(some) == SLICE else asked - SETTLED
+        reached = ids.seconds(some[-1].pk) if len(some) == SLICE else asked - max(age, SETTLED)
         tallies.put(WATERMARK, max(after, min(reached, *_oldest_running())))
         if len(some) < SLICE:
             break
@@ -83,9 +85,10 @@ def _watermark() -> float:
     return found.timestamp() if found else 0.0
 
 
-def _unread(after: float) -> "QuerySet[Turn]":
+def _unread(after: float, until: float) -> "QuerySet[Turn]":
     read = SearchedTurn.objects.filter(turn=OuterRef("pk"))
-    ended = Turn.objects.filter(pk__gte=ids.least(after), conversation__ended_at=None)
+    begun = Turn.objects.filter(pk__gte=ids.least(after), pk__lt=ids.least(until + 0.001))
+    ended = begun.filter(conversation__ended_at=None)
     ended = ended.exclude(status=TurnStatus.RUNNING).exclude(Exists(read))
     return ended.only("conversation", "error_message").order_by("pk")
 
@@ -97,8 +100,9 @@ def _oldest_running() -> list[float]:
 
 def _add(some: list[Turn]) -> None:
     contents: dict[int, list[bytes]] = defaultdict(list)
-    for turn, content in Message.objects.filter(turn__in=[turn.pk for turn in some]).values_list("turn", "content"):
-        contents[turn].append(bytes(content))
+    brought = Message.objects.filter(turn__in=[turn.pk for turn in some])
+    for turn, role, span, content in brought.values_list("turn", "role", "span", "content"):
+        contents[turn] += [said for _, said in packing.messages(role, span, content)]
     read_at = timezone.now()
     found = {turn.pk: (turn.conversation_id, document(contents[turn.pk], turn.error_message)) for turn in some}
     with transaction.atomic():

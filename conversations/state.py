@@ -211,7 +211,8 @@ class State:
             partial(reads.path, conversation_id=conversation.row.id, head=head), NO_MESSAGES
         )
         for message in stored:
-            conversation.nodes[message.chain_hash] = Node(message.chain_hash, message.depth, message.answers)
+            if message.node:
+                conversation.nodes[message.chain_hash] = Node(message.chain_hash, message.depth, message.answers)
         return stored
 
     async def answer_of_turn(self, turn: int) -> Answer | None:

@@ -21,7 +21,7 @@ def reconcile_turns() -> int:
 
 @shared_task(name="conversations.tasks.index_text")
 def index_text() -> int:
-    return search.index()
+    return search.index(age=search.AGE)
 
 
 @shared_task(name="conversations.tasks.run_tool")

@@ -12,7 +12,6 @@ from conversations.store.writes import CloseTurn, WholeTurn
 from translation.errors import StoreUnavailable
 
 HOLD_SECONDS = 0.05
-FEW_MESSAGES = 8  # more take a while to write: at once, while the upstream is waited for
 
 
 class TurnRows:
@@ -47,8 +46,8 @@ class TurnRows:
         """Make what is to be stored, if it has not been made."""
         if self._build is not None:
             self._held, self._build = self._build(), None
-            if len(self._held.write.messages) > FEW_MESSAGES:
-                self._write()
+            if self._held.more:
+                self._write()  # that takes a while: at once, while the upstream is waited for
 
     async def opened(self) -> None:
         """Until the turn is in the store; raises why it is not."""

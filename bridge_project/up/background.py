@@ -18,6 +18,8 @@ from celery.worker import state
 
 from bridge_project import settings
 
+NICE = 10  # on one machine, whoever waits for an answer comes first
+
 
 def main(arguments: list[str]) -> int:
     os.environ["DJANGO_SETTINGS_MODULE"] = "bridge_project.up.background_settings"
@@ -31,6 +33,7 @@ def main(arguments: list[str]) -> int:
         folder.mkdir(parents=True, exist_ok=True)
     # About root and pickled messages; ours are JSON.
     warnings.filterwarnings("ignore", category=SecurityWarning)
+    os.nice(NICE)
     worker_shutting_down.connect(_stop_when_idle)
     EmbeddedService(app, thread=True, schedule_filename=settings.CELERY_BEAT_SCHEDULE_FILENAME).start()
     # Gossip and mingle are for workers that know each other; this one is alone.

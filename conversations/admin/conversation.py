@@ -99,7 +99,7 @@ class ConversationAdmin(RecordAdmin):
 
     @display(description="messages")
     def message_total(self, row: Conversation) -> str:
-        return wording.count(row.messages.count())
+        return wording.count(row.message_total)
 
     @display(description="ledger")
     def ledger(self, row: Conversation) -> SafeString:

@@ -13,7 +13,7 @@ from conversations.admin.diffs import Diff, diff
 from conversations.admin.replay_page import may_replay
 from conversations.admin.toolchain_page import log_opening
 from conversations.models import Turn
-from conversations.store.reads import unpacked
+from conversations.store.packing import unpacked
 
 JSON = ("content-type", "application/json")
 CLIENT = (("x-api-key", "$ANTHROPIC_API_KEY"), ("anthropic-version", "2023-06-01"), JSON)

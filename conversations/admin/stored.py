@@ -2,6 +2,7 @@
 
 from conversations.models import Conversation, Turn
 from conversations.store import reads
+from conversations.store.packing import unpacked
 from conversations.store.page import PageDatabase
 
 ROUNDS = 20  # of one turn, on a page
@@ -20,8 +21,8 @@ def rounds(turn: Turn) -> list[tuple[int, bytes, bytes]]:
     """Each further call of the upstream inside the turn: its number, the request as sent, the raw answer."""
     body, found = sent(turn), []
     for row in turn.rounds.order_by("number")[:ROUNDS]:
-        body = body[: row.sent_prefix] + reads.unpacked(bytes(row.sent_tail))
-        found.append((row.number, body, reads.unpacked(bytes(row.answer))))
+        body = body[: row.sent_prefix] + unpacked(bytes(row.sent_tail))
+        found.append((row.number, body, unpacked(bytes(row.answer))))
     return found
 
 

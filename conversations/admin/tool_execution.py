@@ -16,7 +16,7 @@ from conversations.admin.record import RecordAdmin, Rows
 from conversations.admin.stored import CONTENT
 from conversations.models import ToolExecution
 from conversations.store.hosted import progressed
-from conversations.store.reads import unpacked
+from conversations.store.packing import unpacked
 
 COLOURS = {"queued": "warning", "running": "info", "complete": "success", "failed": "danger", "cancelled": "warning"}
 

@@ -15,6 +15,7 @@ from conversations.admin.content import Shown, pretty, shown
 from conversations.admin.parts import Part, parts
 from conversations.admin.status import TOOL_COLOURS, TURN_COLOURS
 from conversations.models import Conversation, Message, ToolMapping, ToolStatus, Turn
+from conversations.store import packing
 from translation.unreadable import UNREADABLE
 from translation.values import Note
 
@@ -205,7 +206,8 @@ def _contents(messages: Iterable[Message], *, readable: bool) -> Contents:
     """By turn: (role, is its answer, parts)."""
     found: Contents = defaultdict(list)
     for row in messages:
-        found[row.turn_id].append((row.role, bool(row.message_id), parts(bytes(row.content), readable=readable)))
+        for role, content in packing.messages(row.role, row.span, row.content):
+            found[row.turn_id].append((role, bool(row.message_id), parts(content, readable=readable)))
     return found
 
 

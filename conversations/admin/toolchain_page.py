@@ -16,6 +16,7 @@ from conversations.admin.content import reads_content
 from conversations.admin.graph import Graph, graph
 from conversations.admin.stored import CONTENT
 from conversations.models import Conversation, Message, ToolMapping, Turn
+from conversations.store import packing
 from conversations.wording import harmless
 
 PAGE = 25  # turns that are rendered at once
@@ -133,8 +134,9 @@ def _digests(conversation: Conversation, mappings: list[ToolMapping]) -> dict[st
     answering = {row.answered_turn for row in calls if row.answered_turn}
     if not answering:
         return {}
-    messages = conversation.messages.filter(turn__in=answering, role="user").values_list("content", flat=True)
-    return toolchain.digests(map(bytes, messages[:ALIKE]), (row.tool_use_id for row in calls))
+    rows = conversation.messages.filter(turn__in=answering, message_id="").values_list("role", "span", "content")
+    messages = (content for row in rows[:ALIKE] for _, content in packing.messages(*row))
+    return toolchain.digests(messages, (row.tool_use_id for row in calls))
 
 
 def _agents(conversation: Conversation, mappings: list[ToolMapping]) -> dict[int, list[Conversation]]:
@@ -156,13 +158,18 @@ def _matching(conversation: Conversation, term: str) -> list[int]:
     """The turns that brought, said or called something with this text in it."""
     wanted = term.casefold()
     found = set()
-    for turn, content in conversation.messages.values_list("turn", "content").iterator(chunk_size=200):
-        if turn not in found and wanted in bytes(content).decode("utf-8", "replace").casefold():
+    rows = conversation.messages.values_list("turn", "role", "span", "content")
+    for turn, role, span, content in rows.iterator(chunk_size=200):
+        if turn not in found and any(_says(said, wanted) for _, said in packing.messages(role, span, content)):
             found.add(turn)
     for turn, name, arguments in conversation.tool_mappings.values_list("turn", "tool_name", "arguments"):
-        if wanted in name.casefold() or wanted in bytes(arguments).decode("utf-8", "replace").casefold():
+        if wanted in name.casefold() or _says(bytes(arguments), wanted):
             found.add(turn)
     return sorted(found)
+
+
+def _says(content: bytes, wanted: str) -> bool:
+    return wanted in content.decode("utf-8", "replace").casefold()
 
 
 def _family(conversation: Conversation) -> list[Conversation]:

@@ -58,6 +58,10 @@ class Conversation(models.Model):
     def __str__(self) -> str:
         return self.external_id
 
+    @property
+    def message_total(self) -> int:
+        return self.messages.aggregate(total=models.Sum("span"))["total"] or 0
+
 
 class Message(models.Model):
     """One node of a conversation's prefix tree. A resent history adds no rows; a rewind becomes a branch."""
@@ -70,8 +74,13 @@ class Message(models.Model):
     answers = models.PositiveIntegerField(
         default=0, help_text="How many answers of the bridge are in the chain up to here."
     )
+    span = models.PositiveIntegerField(
+        default=1,
+        db_default=1,
+        help_text="How many messages are in it. The hash and the depth are those of the last one.",
+    )
     role = models.CharField(max_length=9)
-    content = models.BinaryField(help_text="Normalised blocks, JSON.")
+    content = models.BinaryField(help_text="Normalised blocks, JSON; of several messages, all of them, compressed.")
     turn = models.ForeignKey(
         "Turn",
         on_delete=models.CASCADE,

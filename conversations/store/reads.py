@@ -1,15 +1,15 @@
 """What the hot path asks the database when its cache does not know. Each is one hop to a reader's thread."""
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-import zstandard
 from msgspec import Struct
 
 from conversations.prices import Price
 from conversations.secrets import unseal
 from conversations.store.database import Database
+from conversations.store.packing import packed, unpacked
 from translation.values import Link, Origin, Role, Usage
 
 CHUNK = 200  # values in one IN list
@@ -74,6 +74,7 @@ class Stored(Struct, frozen=True):
     chain_hash: bytes
     depth: int
     answers: int
+    node: bool = True  # whether a row ends with it, so that others can follow it
 
 
 class Answer(Struct, frozen=True):
@@ -237,15 +238,23 @@ def _answer(rows: list[tuple[Any, ...]]) -> Answer | None:
 
 def path(db: Database, conversation_id: int, head: bytes) -> list[Stored]:
     """The messages from the root to `head`, in order."""
-    sql = """WITH RECURSIVE path (role, content, chain_hash, parent_hash, depth, answers) AS (
-          SELECT role, content, chain_hash, parent_hash, depth, answers FROM conversations_message
+    sql = """WITH RECURSIVE path (role, span, content, chain_hash, parent_hash, depth, answers) AS (
+          SELECT role, span, content, chain_hash, parent_hash, depth, answers FROM conversations_message
           WHERE conversation_id = %s AND chain_hash = %s
           UNION ALL
-          SELECT m.role, m.content, m.chain_hash, m.parent_hash, m.depth, m.answers FROM conversations_message m
+          SELECT m.role, m.span, m.content, m.chain_hash, m.parent_hash, m.depth, m.answers FROM conversations_message m
           JOIN path p ON m.conversation_id = %s AND m.chain_hash = p.parent_hash)
-        SELECT role, content, chain_hash, depth, answers FROM path ORDER BY depth"""
+        SELECT span, role, content, chain_hash, depth, answers FROM path ORDER BY depth"""
     rows = db.query(sql, (conversation_id, head, conversation_id))
-    return [Stored(row[0], bytes(row[1]), bytes(row[2]), row[3], row[4]) for row in rows]
+    return [message for row in rows for message in _spanned(*row)]
+
+
+def _spanned(span: int, role: Role, content: Any, chain_hash: Any, depth: int, answers: int) -> Iterator[Stored]:
+    if span == 1:
+        yield Stored(role, bytes(content), bytes(chain_hash), depth, answers)
+        return
+    for before, one in enumerate(packed(bytes(content)), 1 - span):
+        yield Stored(one.role, bytes(one.content), one.chain_hash, depth + before, answers, node=before == 0)
 
 
 def blob(db: Database, conversation_id: int, digest: bytes) -> bytes:
@@ -279,10 +288,6 @@ def sent(db: Database, turn: int) -> bytes:
     for _, prefix, tail in rows:
         body = body[:prefix] + unpacked(bytes(tail))
     return body
-
-
-def unpacked(data: bytes) -> bytes:
-    return zstandard.decompress(data) if data.startswith(zstandard.FRAME_HEADER) else data
 
 
 def claim_holder(db: Database, key: int, kind: str, token: str) -> Answer | None:

@@ -33,9 +33,9 @@ NOT_ENDED = ("", b"[]", b"", b"{}", b"", "", 0, "", "", 0, 0, 0, 0, 0, False, 0,
 TURN = f"""
 INSERT INTO conversations_turn ({", ".join(BEGUN + ENDED)}) VALUES ({", ".join(["%s"] * len(BEGUN + ENDED))})"""  # noqa: S608 - our own names
 CLOSE = f"UPDATE conversations_turn SET {', '.join(f'{column} = %s' for column in ENDED)} WHERE id = %s"  # noqa: S608 - our own names
-MESSAGE_ROW = "(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, NOW())"
+MESSAGE_ROW = "(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, NOW())"
 MESSAGE = f"""
-INSERT INTO conversations_message (conversation_id, api_key_id, chain_hash, parent_hash, depth, answers, role, content, turn_id,
+INSERT INTO conversations_message (conversation_id, api_key_id, chain_hash, parent_hash, depth, answers, span, role, content, turn_id,
   message_id, upstream, model, state, created_at)
 VALUES {MESSAGE_ROW}
 ON CONFLICT (conversation_id, chain_hash) DO NOTHING"""  # noqa: S608 - our own text
@@ -89,6 +89,7 @@ class MessageRow(Struct, frozen=True):
     answers: int
     role: str
     content: bytes
+    span: int = 1  # how many messages it holds
     message_id: str = ""
     upstream: str = ""
     model: str = ""
@@ -190,9 +191,9 @@ class SaveMessages(Struct, frozen=True):
 
 
 def message_values(row: ConversationRow, turn: int, message: MessageRow) -> tuple[object, ...]:
-    node = (message.chain_hash, message.parent_hash, message.depth, message.answers, message.role, message.content)
+    place = (message.chain_hash, message.parent_hash, message.depth, message.answers, message.span)
     answer = (message.message_id, message.upstream, message.model, message.state)
-    return (row.id, row.api_key, *node, turn, *answer)
+    return (row.id, row.api_key, *place, message.role, message.content, turn, *answer)
 
 
 class SentRow(Struct, frozen=True):

@@ -9,7 +9,8 @@ from django.utils import timezone
 
 from conversations import contents, ids, retention, search
 from conversations.deleting import Pieces
-from conversations.models import Conversation, SearchedTurn, Turn
+from conversations.models import Conversation, Message, SearchedTurn, Turn
+from conversations.store.packing import compress, messages, pack
 from conversations.words import document, phrases, words
 from tests.admin import rows
 from tests.admin.test_lists import found
@@ -45,6 +46,21 @@ NOT_FOUND = ["cents half_x", '"such no file"', "aGlkZGVu", "overlo", "nowhere", 
 def test_what_was_said_is_found(browser: Client, spoken: Turn, name: str) -> None:
     assert [term for term in FOUND if len(found(browser, name, term)) != 1] == []
     assert [term for term in NOT_FOUND if found(browser, name, term)] == []
+
+
+def test_messages_that_share_a_row_are_read_like_others(browser: Client, spoken: Turn) -> None:
+    earlier = [("user", b"1" * 16, b'[{"type":"text","text":"Once upon a time"}]'), ("assistant", b"2" * 16, b"[]")]
+    search.forget([spoken.conversation_id], Pieces())
+    rows.an_answer(spoken, 2, content=compress(pack(earlier)), span=2, message_id="").save()
+    assert search.index() == 1
+    assert search.turns('"upon a time"') == [spoken.pk]
+    page = f"/admin/conversations/conversation/{spoken.conversation_id}/toolchain/"
+    assert "Once upon a time" in browser.get(page).text
+    assert "#turn-" in browser.get(page, {"q": "UPON A"}).text
+    assert spoken.conversation.message_total == 3
+    contents.purge(spoken.conversation)
+    row = Message.objects.get(span=2)
+    assert messages(row.role, row.span, row.content) == [("user", b'[{"type":"text","size":41}]'), ("assistant", b"[]")]
 
 
 def test_only_those_who_may_read_it_find_it(outsider: Client, spoken: Turn) -> None:

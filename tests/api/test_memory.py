@@ -168,6 +168,31 @@ def test_a_thread_goes_on_with_only_what_is_new(client: Client, served: Served, 
     assert len(client.conversations()) == 1
 
 
+ELSEWHERE: list[Any] = [{"role": ("user", "assistant")[n % 2], "content": f"Word {n}."} for n in range(40)]
+
+
+@BOTH
+def test_a_long_history_from_elsewhere_is_kept_in_few_rows(client: Client, served: Served) -> None:
+    served.upstream.always(CHAT, chat.text("ok"))
+    first = client.ask(*ELSEWHERE, "Go on.", headers=BETA, **threaded())
+    name = first.headers["x-conversation-id"]
+    stored = served.records.conversations(client.api_key).get(external_id=name)
+    assert [row.span for row in stored.messages.order_by("depth")] == [40, 1, 1]
+    # With only what is new, with all of it, with its last word taken back, and with one in the middle said otherwise.
+    assert client.ask("More.", headers=BETA, **threaded(first.json()["id"])).headers["x-conversation-id"] == name
+    assert [message["content"] for message in served.sent()["messages"]] == [
+        *(message["content"] for message in ELSEWHERE), "Go on.", "ok", "More.",
+    ]  # fmt: skip
+    assert conversation_of(client, *ELSEWHERE, "Go on.", said("ok"), "More.", said("ok"), "Yet more.") == name
+    named = {"x-conversation-id": name}
+    assert conversation_of(client, *ELSEWHERE, "Go elsewhere.", headers=named) == name
+    assert conversation_of(client, *ELSEWHERE[:20], "Otherwise.", headers=named) == name
+    spans = [row.span for row in stored.messages.order_by("pk")]
+    assert spans == [40, 1, 1, 1, 1, 1, 1, 1, 1, 20, 1, 1]
+    deleted = client.http.post(f"/v1/conversations/{name}/terminate").json()["deleted"]
+    assert deleted == {"messages": sum(spans), "turns": 5, "tool_mappings": 0}
+
+
 def code(response: Any) -> tuple[int, str]:
     return response.status_code, response.json()["error"]["details"]["error_code"]
 
