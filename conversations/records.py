@@ -27,6 +27,7 @@ from conversations.store.writes import Answered, CloseTurn, MessageRow, OpenTurn
 from translation.adapter import UpstreamRequest
 from translation.client.stored import dump_blocks
 from translation.errors import BridgeError
+from translation.memo import Memo
 from translation.unicode import well_formed
 from translation.values import Block, Message, Request, Role, ToolResult, Usage
 
@@ -38,6 +39,8 @@ FEW = 8  # messages that get a row each; of more, all but the last share rows
 ROWS = 8  # in one write
 TOGETHER = 500  # messages in one row
 TOGETHER_BYTES = 1_000_000
+NO_BLOB = (b"", b"")
+_BLOBS: Memo[tuple[bytes, bytes]] = Memo(budget=8 * 1024 * 1024, largest=1024 * 1024)
 New = tuple[Role, bytes, bytes]  # role, hash, content
 # Also those of proxies and of whoever comes next: what sounds like a secret is one.
 SECRET_HEADER = re.compile(r"auth|cookie|token|secret|password|credential|signature|api-?key|-key$", re.IGNORECASE)
@@ -87,7 +90,7 @@ def opening(turn: Turn, last: Sent | None) -> Opening:
     received, sent, full = prepared.received, kept(ask.request, prepared.sent), storage == "full"
     rows, head = messages(prepared.conversation, received, prepared.chain, storage)
     change = delta(last, sent.body if full else b"")
-    contexts = [(digest(raw) if raw and full else b"", raw) for raw in (received.raw_system, received.raw_tools)]
+    system, tools = (_blob(raw) if full else NO_BLOB for raw in (received.raw_system, received.raw_tools))
     write = OpenTurn(
         conversation=prepared.conversation.row,
         created=not prepared.conversation.stored,
@@ -101,8 +104,8 @@ def opening(turn: Turn, last: Sent | None) -> Opening:
         headers=kept_headers(ask.headers) if storage != "minimal" else b"{}",
         stream=ask.request.stream,
         head_hash=head.chain_hash,
-        system_digest=contexts[0][0],
-        tools_digest=contexts[1][0],
+        system_digest=system[0],
+        tools_digest=tools[0],
         upstream=prepared.route.target.upstream,
         resolved_model=prepared.route.target.model[:200],
         notes=msgspec.json.encode(turn.notes),
@@ -113,7 +116,7 @@ def opening(turn: Turn, last: Sent | None) -> Opening:
         sent_meta=_meta(sent),
         sent_depth=change.depth,
         state_ms=turn.timings.state,
-        blobs=tuple((key, compress(raw)) for key, raw in contexts if key),
+        blobs=tuple(blob for blob in (system, tools) if blob[0]),
         messages=rows[:ROWS],
         answered=answered(ask.request),
         claims=turn.claims,
@@ -271,6 +274,11 @@ def sealed(turn: Turn, links: tuple[LinkRow, ...]) -> tuple[LinkRow, ...]:
 
 def now() -> str:
     return timestamp(time.time())
+
+
+def _blob(raw: bytes) -> tuple[bytes, bytes]:
+    """Its digest, and how it is kept. Clients send the same system and tools with every turn."""
+    return _BLOBS.get(raw, lambda: (digest(raw), compress(raw))) if raw else NO_BLOB
 
 
 def digest(data: bytes) -> bytes:

@@ -95,11 +95,15 @@ class _Repair:
 
     def _is_legal(self, messages: list[Message], start: int) -> bool:
         """Whether an answer and the one user message after it can stay as they are."""
-        roles = [message.role for message in messages[start : start + 3]]
-        if self._open or roles[:2] != ["assistant", "user"] or roles[2:] == ["user"]:
+        answer, *turns = messages[start : start + 3]
+        if self._open or answer.role != "assistant" or not turns or turns[0].role != "user":
             return False
-        ids = exchanged(messages[start], messages[start + 1])
-        if ids is None or len(set(ids)) < len(ids) or not self._used.isdisjoint(ids):
+        if len(turns) == 2 and turns[1].role == "user":
+            return False
+        ids = exchanged(answer, turns[0])
+        if not ids:
+            return ids is not None
+        if len(set(ids)) < len(ids) or not self._used.isdisjoint(ids):
             return False
         self._used.update(ids)
         return True

@@ -50,6 +50,8 @@ def wanted(request: Request, chain: Sequence[bytes]) -> Wanted:
 
 def hydrate(request: Request, chain: Sequence[bytes], snapshot: Snapshot) -> Request:
     """Each tool call gets its link and each answer its origin; what the store does not know stays as it is."""
+    if not snapshot.links and not snapshot.origins:
+        return request
     messages = tuple(
         _hydrated(message, hash_, snapshot) if message.role == "assistant" else message
         for message, hash_ in zip(request.messages, chain, strict=True)
@@ -90,10 +92,13 @@ def _hydrated(message: Message, hash_: bytes, snapshot: Snapshot) -> Message:
 
 def unknown_results(request: Request, snapshot: Snapshot) -> None:
     """Raises for a result in the newest turn whose call is known neither to the request nor to the store."""
-    known = _calls(request.messages)
+    known: set[str] = set()
     for index in range(_newest(request.messages), len(request.messages)):
         for position, block in enumerate(request.messages[index].blocks):
-            if type(block) is not ToolResult or block.tool_use_id in known or block.tool_use_id in snapshot.links:
+            if type(block) is not ToolResult or block.tool_use_id in snapshot.links:
+                continue
+            known = known or _calls(request.messages)
+            if block.tool_use_id in known:
                 continue
             raise UnknownToolResult(
                 f"messages.{index}.content.{position}: unexpected `tool_use_id` found in `tool_result` blocks: "
@@ -105,7 +110,7 @@ def unknown_results(request: Request, snapshot: Snapshot) -> None:
 def continues(request: Request, snapshot: Snapshot) -> Link | None:
     """The stored call that the first message answers and the request does not hold: its history has to come before."""
     first = next((message for message in request.messages if message.role != "system"), None)
-    if first is None:
+    if first is None or not snapshot.links:
         return None
     return max(_missing(first, _calls(request.messages), snapshot), key=_place, default=None)
 
@@ -116,6 +121,8 @@ def restore(request: Request, snapshot: Snapshot, history: tuple[Message, ...]) 
     `history` is what is stored up to and including the answer that made the call of `continues`, () when its text is
     not kept. Calls that are still missing then are rebuilt from their links, right before the message with the result.
     """
+    if not snapshot.links:
+        return request, ()
     notes = []
     messages = request.messages
     if history and (link := continues(request, snapshot)):

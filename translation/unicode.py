@@ -1,5 +1,7 @@
 """Text that an upstream may have broken, made fit for UTF-8."""
 
+from hashlib import blake2b
+
 import msgspec
 
 
@@ -23,3 +25,8 @@ def json_string(text: str) -> bytes:
         return msgspec.json.encode(text)
     except UnicodeEncodeError:
         return msgspec.json.encode(well_formed(text))
+
+
+def fingerprint(text: str) -> str:
+    """64 characters that stand for a text of any length."""
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=32).hexdigest()

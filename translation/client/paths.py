@@ -23,6 +23,7 @@ EXPECTED = {
 T = TypeVar("T")
 Fields = dict[str, msgspec.Raw]
 
+_NULL = memoryview(b"null")
 _FIELDS = msgspec.json.Decoder(Fields)
 _ANYTHING = msgspec.json.Decoder()
 _BYTE = re.compile(r"^JSON is malformed: (.*) \(byte (\d+)\)$")
@@ -99,7 +100,7 @@ def split(body: bytes) -> Fields:
         fields = _FIELDS.decode(body)
     except (UnicodeDecodeError, msgspec.DecodeError, RecursionError) as error:
         raise unreadable(body, error) from None
-    return {name: raw for name, raw in fields.items() if bytes(raw) != b"null"}
+    return {name: raw for name, raw in fields.items() if memoryview(raw) != _NULL}
 
 
 def _is_deep(text: bytes) -> bool:

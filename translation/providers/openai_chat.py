@@ -4,7 +4,6 @@ What providers differ in is data in `profiles`. `messages` is last in the body a
 request is a byte prefix of the next one when the client only appended.
 """
 
-from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -22,6 +21,7 @@ from translation.providers.openai_chat_stream import ChatDecoder
 from translation.providers.openai_chat_tools import Offer, degraded, offer
 from translation.refusals import refusal
 from translation.strict import is_strict
+from translation.unicode import fingerprint
 from translation.values import Note, Request
 
 Json = dict[str, Any]  # chat JSON, encoded at the end of `build`
@@ -99,13 +99,13 @@ def _sampling(request: Request, target: Target, notes: list[Note]) -> Json:
 def _caller(request: Request, target: Target) -> Json:
     out: Json = {}
     if request.user_id:
-        out["user"] = request.user_id if len(request.user_id) <= 64 else _digest(request.user_id)
+        out["user"] = request.user_id if len(request.user_id) <= 64 else fingerprint(request.user_id)
     if request.others and target.profile.service_tier and standard_only(request):
         out["service_tier"] = "default"
     if target.profile.cache_key and request.messages:
         # What stays the same in every turn of a conversation, and differs between conversations.
         opening = plain.join(request.messages[0].blocks)
-        out["prompt_cache_key"] = _digest(
+        out["prompt_cache_key"] = fingerprint(
             "\n".join([request.user_id, *(block.text for block in request.system), opening])
         )
     return out
@@ -197,7 +197,3 @@ def _remedied(body: Json, target: Target, notes: list[Note]) -> Json:
         else:
             out[renames.get(name, name)] = value
     return out
-
-
-def _digest(text: str) -> str:
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

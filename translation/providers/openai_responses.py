@@ -1,7 +1,6 @@
 """OpenAI's Responses API, also xAI's: `POST /responses`, kept stateless (`store: false`)."""
 
 from collections.abc import Iterable
-from hashlib import sha256
 
 import msgspec
 from msgspec import Raw
@@ -20,6 +19,7 @@ from translation.providers.openai_responses_tools import choice, max_searches, t
 from translation.providers.openai_responses_whole import ResponsesWhole
 from translation.sniffing import Sniffed
 from translation.strict import is_strict
+from translation.unicode import fingerprint
 from translation.values import Note, Request, ToolUse
 
 Body = dict[str, object]
@@ -155,14 +155,14 @@ def _caller(request: Request, target: Target) -> Body:
     out: Body = {}
     if request.user_id and target.profile.user_field:
         out[target.profile.user_field] = (
-            request.user_id if len(request.user_id) <= ID_LIMIT else _digest(request.user_id)
+            request.user_id if len(request.user_id) <= ID_LIMIT else fingerprint(request.user_id)
         )
     if request.others and target.profile.service_tier and standard_only(request):
         out["service_tier"] = "default"
     if target.profile.cache_key and request.messages:
         # What stays the same in every turn of a conversation, and differs between conversations.
         opening = plain.join(request.messages[0].blocks)
-        out["prompt_cache_key"] = _digest(
+        out["prompt_cache_key"] = fingerprint(
             "\n".join([request.user_id, *(text.text for text in request.system), opening])
         )
     return out
@@ -178,7 +178,3 @@ def _remedied(body: Body, target: Target, notes: list[Note]) -> Body:
         else:
             out[renames.get(name, name)] = value
     return out
-
-
-def _digest(text: str) -> str:
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
