@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from conversations.beside import beside, size_of
 from conversations.hosted.values import NOTHING_OFFERED, Hosted, Offered
 from conversations.records import digest
 from conversations.rejoining import rejoin
@@ -89,7 +90,7 @@ async def prepare(
 ) -> Prepared:
     if request.thread is not None and storage != "full":
         raise ThreadRefused("thread: this key does not store conversations", code="thread_unsupported_request")
-    hashes = chain(request.messages)
+    hashes = await beside(size_of(request), chain, request.messages)
     resolved = await state.resolve(key, request, identity, hashes)
     conversation = resolved.conversation
     asked, hashes = await _completed(state, resolved, request, hashes)
@@ -109,8 +110,9 @@ async def prepare(
     moved = len(received.messages) - len(asked.messages)
     restored = (*(replace(note, message=note.message + moved) for note in notes), *lost)
     stored, waits = await _ran(state, conversation, received, wants) if wants.hosted else (NOTHING_STORED, ())
-    hydrated = hydrate(received, hashes, snapshot)
-    aimed = aim(hydrated, route, offered, stored)
+    size = size_of(received)
+    hydrated = await beside(size, hydrate, received, hashes, snapshot)
+    aimed = await beside(size, aim, hydrated, route, offered, stored)
     return Prepared(
         conversation,
         resolved.base,

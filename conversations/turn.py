@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from conversations import ids, links, records, telemetry
 from conversations.attempt import Attempt
+from conversations.beside import LARGE, beside, size_of
 from conversations.errand import Errand
 from conversations.limits import Admission
 from conversations.records import Timings
@@ -133,11 +134,15 @@ class Turn:
         full = self.ask.key.storage == "full"
         last = await self.bridge.state.last_sent(self.conversation) if full else None
         self.timings.state = self.elapsed
-        self._rows.open(partial(self._opening, last), self.conversation, at_once=bool(self.claims))
+        build = partial(self._opening, last)
+        if (size := size_of(self.prepared.received)) >= LARGE:
+            opening = await beside(size, records.opening, self, last)
+            build = partial(self._opening, last, opening)
+        self._rows.open(build, self.conversation, at_once=bool(self.claims))
         self.bridge.enter(self)
 
-    def _opening(self, last: Sent | None) -> records.Opening:
-        opening = records.opening(self, last)
+    def _opening(self, last: Sent | None, made: records.Opening | None = None) -> records.Opening:
+        opening = made or records.opening(self, last)
         self.head, self.depth = opening.head, opening.depth
         self.recorded = records.kept(self.ask.request, self.prepared.sent)
         return opening

@@ -2,7 +2,6 @@
 it in the same bytes; what was worked out once need not be worked out again.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
@@ -10,23 +9,27 @@ Result = TypeVar("Result")
 
 
 class Memo(Generic[Result]):
-    """Bounded by the size of its keys; what was used longest ago goes first, what is large is not kept at all."""
+    """Bounded by the size of its keys, in two generations: when the younger is full the older goes, but for what was
+    used since. What is large is not kept at all. Threads may share it: at worst they do the same work.
+    """
 
     def __init__(self, budget: int, largest: int) -> None:
-        self._budget = budget
+        self._half = budget // 2
         self._largest = largest
-        self._size = 0
-        self._known: OrderedDict[bytes, Result] = OrderedDict()
+        self._size = 0  # of the younger
+        self._younger: dict[bytes, Result] = {}
+        self._older: dict[bytes, Result] = {}
 
     def get(self, key: bytes, work: Callable[[], Result]) -> Result:
-        found = self._known.get(key)
+        found = self._younger.get(key)
         if found is not None:
-            self._known.move_to_end(key)
             return found
-        result = work()
+        found = self._older.get(key)
+        if found is None:
+            found = work()
         if len(key) <= self._largest:
-            self._known[key] = result
+            if self._size + len(key) > self._half:
+                self._younger, self._older, self._size = {}, self._younger, 0
+            self._younger[key] = found
             self._size += len(key)
-            while self._size > self._budget:
-                self._size -= len(self._known.popitem(last=False)[0])
-        return result
+        return found

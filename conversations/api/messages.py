@@ -5,6 +5,7 @@ from ninja import Router
 
 from conversations.api import sse
 from conversations.api.exchange import LeanRequest, LeanResponse
+from conversations.beside import beside
 from conversations.process import current
 from conversations.turn import Ask
 from translation.client.identity import identity
@@ -39,5 +40,6 @@ async def _ask(request: HttpRequest, *, counting: bool = False) -> Ask:
     process.ready()
     key = await process.callers.authenticate(headers)
     betas = tuple(beta.strip() for beta in headers.get("anthropic-beta", "").split(",") if beta.strip())
-    asked = parse(request.lean_body, headers.get("anthropic-version", DEFAULT_VERSION), betas, counting=counting)
+    body, version = request.lean_body, headers.get("anthropic-version", DEFAULT_VERSION)
+    asked = await beside(len(body), parse, body, version, betas, counting=counting)
     return Ask(key, asked, identity(headers, asked.user_id), request.request_id, headers)

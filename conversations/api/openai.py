@@ -8,6 +8,7 @@ from ninja import Router
 from conversations import embeddings as embedding
 from conversations.api import sse
 from conversations.api.exchange import LeanRequest, LeanResponse
+from conversations.beside import beside
 from conversations.process import current
 from conversations.turn import Ask
 from translation.client.identity import identity
@@ -24,7 +25,7 @@ async def chat_completions(request: HttpRequest) -> LeanResponse:
     process, headers = current(), request.lean_headers
     bridge = process.ready()
     key = await process.callers.authenticate(headers)
-    chat = parse(request.lean_body)
+    chat = await beside(len(request.lean_body), parse, request.lean_body)
     asked = chat.request
     who = identity(headers, asked.user_id)
     turn = await bridge.open(Ask(key, asked, who, request.request_id, headers, body=request.lean_body))

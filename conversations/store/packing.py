@@ -1,5 +1,6 @@
 """How content lies in the rows: compressed where that pays, and many messages in one where a history came whole."""
 
+import threading
 from collections.abc import Callable, Iterable
 
 import msgspec
@@ -9,7 +10,16 @@ from msgspec import Struct
 from translation.values import Role
 
 SMALL = 400
-_COMPRESSOR = zstandard.ZstdCompressor(level=1)  # of the event loop's thread
+
+
+class _Thread(threading.local):
+    """A compressor must not be shared."""
+
+    def __init__(self) -> None:
+        self.compress = zstandard.ZstdCompressor(level=1).compress
+
+
+_THREAD = _Thread()
 
 
 class Packed(Struct, frozen=True, array_like=True):
@@ -25,7 +35,7 @@ _PACKED = msgspec.json.Decoder(tuple[Packed, ...])
 
 def compress(data: bytes) -> bytes:
     """What is small stays as it is; `unpacked` tells the two apart by the magic number of a frame."""
-    return _COMPRESSOR.compress(data) if len(data) > SMALL else data
+    return _THREAD.compress(data) if len(data) > SMALL else data
 
 
 def unpacked(data: bytes) -> bytes:

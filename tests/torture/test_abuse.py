@@ -1,11 +1,16 @@
-"""Clients that are too slow, too big, or not there: they cost little, and the others go on."""
+"""Clients that are too slow, too big, or not there: they cost little, and the others go on.
+
+Those who abuse the bridge are a process of their own: what they do to themselves must not look like the bridge's doing.
+"""
 
 import json
 import socket
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from concurrent.futures import Executor, ProcessPoolExecutor, wait
+from contextlib import ExitStack, closing, contextmanager
+from multiprocessing import get_context
 from typing import Any
 
 import psutil
@@ -40,72 +45,70 @@ class Upstream(ScriptedUpstream):
         return MUCH if ENDLESS.encode() in request.body else WORD
 
 
-def head(client: Client, length: int) -> bytes:
+def head(key: str, length: int) -> bytes:
     return (
         "POST /v1/messages HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
-        f"x-api-key: {client.api_key}\r\ncontent-length: {length}\r\n"
+        f"x-api-key: {key}\r\ncontent-length: {length}\r\n"
     ).encode()
 
 
 @contextmanager
-def sockets(served: Served, count: int) -> Iterator[list[socket.socket]]:
+def sockets(port: int, count: int) -> Iterator[list[socket.socket]]:
     with ExitStack() as stack:
-        yield [
-            stack.enter_context(socket.create_connection(("127.0.0.1", served.bridge.port), timeout=30))
-            for _ in range(count)
-        ]
+        yield [stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=30)) for _ in range(count)]
 
 
-def slow_heads(served: Served, client: Client) -> None:
+def asked(port: int, key: str, content: bytes) -> int:
+    with closing(Client(f"http://127.0.0.1:{port}", key)) as client:
+        return client.http.post("/v1/messages", content=content, timeout=120).status_code
+
+
+def slow_heads(port: int, key: str) -> None:
     """A line of the head now and then, and never the end."""
-    with sockets(served, CONNECTIONS) as opened:
+    with sockets(port, CONNECTIONS) as opened:
         for line in (b"POST /v1/messages HTTP/1.1\r\n", b"host: 127.0.0.1\r\n", b"x-slow: 1\r\n"):
             for sock in opened:
                 sock.sendall(line)
             time.sleep(0.5)
 
 
-def slow_bodies(served: Served, client: Client) -> None:
-    with sockets(served, CONNECTIONS) as opened:
+def slow_bodies(port: int, key: str) -> None:
+    with sockets(port, CONNECTIONS) as opened:
         for sock in opened:
-            sock.sendall(head(client, 1_000_000) + b"\r\n{")
+            sock.sendall(head(key, 1_000_000) + b"\r\n{")
         for _ in range(3):
             for sock in opened:
                 sock.sendall(b" ")
             time.sleep(0.5)
 
 
-def half_open(served: Served, client: Client) -> None:
+def half_open(port: int, key: str) -> None:
     """They asked, and their machine is gone: nobody reads, nobody says goodbye."""
     asked = json.dumps(body(ENDLESS, stream=True)).encode()
-    with sockets(served, min(CONNECTIONS, 200)) as opened:
+    with sockets(port, min(CONNECTIONS, 200)) as opened:
         for sock in opened:
-            sock.sendall(head(client, len(asked)) + b"\r\n" + asked)
+            sock.sendall(head(key, len(asked)) + b"\r\n" + asked)
         time.sleep(2)
 
 
-def big_bodies(served: Served, client: Client) -> None:
+def big_bodies(port: int, key: str) -> None:
     words = "x" * (MEGABYTES * 1_000_000)
     for _ in range(2):
-        response = client.http.post("/v1/messages", json=body(words), timeout=120)
-        assert response.status_code == 200, response.text[:300]
-    response = client.http.post("/v1/messages", content=b" " * 34_000_000, timeout=120)
-    assert response.status_code == 413
+        assert asked(port, key, json.dumps(body(words)).encode()) == 200
+    assert asked(port, key, b" " * 34_000_000) == 413
 
 
-def long_history(served: Served, client: Client) -> None:
+def long_history(port: int, key: str) -> None:
     said = [{"role": ("user", "assistant")[n % 2], "content": f"Message {n}"} for n in range(MESSAGES - 1)]
-    response = client.http.post("/v1/messages", json=body(*said), timeout=300)
-    assert response.status_code in (200, 400), response.text[:300]
+    assert asked(port, key, json.dumps(body(*said)).encode()) == 200
 
 
-def many_tools(served: Served, client: Client) -> None:
+def many_tools(port: int, key: str) -> None:
     tools: list[Any] = [{**TOOL, "name": f"tool_{number}"} for number in range(TOOLS)]
-    response = client.http.post("/v1/messages", json=body("Hi", tools=tools), timeout=300)
-    assert response.status_code in (200, 400), response.text[:300]
+    assert asked(port, key, json.dumps(body("Hi", tools=tools)).encode()) == 200
 
 
-ABUSES: dict[str, Callable[[Served, Client], None]] = {
+ABUSES: dict[str, Callable[[int, str], None]] = {
     "slow heads": slow_heads,
     "slow bodies": slow_bodies,
     "half-open sockets": half_open,
@@ -121,9 +124,18 @@ def around() -> Iterator[Upstream]:
         yield server
 
 
+@pytest.fixture
+def elsewhere() -> Iterator[Executor]:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+        process.submit(time.time).result()
+        yield process
+
+
 @pytest.mark.proves("abuse")
 @pytest.mark.timeout(240)
-def test_the_others_go_on_and_memory_is_bounded(serve: Serve, connect: Connect, around: Upstream, proof: Proof) -> None:
+def test_the_others_go_on_and_memory_is_bounded(
+    serve: Serve, connect: Connect, around: Upstream, elsewhere: Executor, proof: Proof
+) -> None:
     served = serve(OPENAI_BASE_URL=f"{around.url}/openai/v1")
     abuser, other = connect(served), connect(served)
     bridge = psutil.Process(served.bridge.pid)
@@ -131,14 +143,22 @@ def test_the_others_go_on_and_memory_is_bounded(serve: Serve, connect: Connect, 
     usual = _usual(served, other)
     for name, abuse in ABUSES.items():
         with proof.trial(name):
-            before = bridge.memory_info().rss / 1e6
             with Load(served.bridge.url, other.api_key, RATE, _question) as load:
-                abuse(served, abuser)
-                during = bridge.memory_info().rss / 1e6
+                more = _more_memory(elsewhere, bridge, abuse, served.bridge.port, abuser.api_key)
             _went_on(load, name, usual, proof)
-            proof.worst(f"{name}: MB more", during - before)
-            assert during - before < MEMORY, f"{during - before:.0f} MB more"
+            proof.worst(f"{name}: MB more", more)
+            assert more < MEMORY, f"{more:.0f} MB more"
     assert other.ask("Hi").status_code == 200
+
+
+def _more_memory(elsewhere: Executor, bridge: psutil.Process, abuse: Callable[[int, str], None], *who: Any) -> float:
+    """Megabytes that the bridge has more than before, at most."""
+    before = most = bridge.memory_info().rss
+    abusing = elsewhere.submit(abuse, *who)
+    while not wait((abusing,), timeout=0.02).done:
+        most = max(most, bridge.memory_info().rss)
+    abusing.result()
+    return (most - before) / 1e6
 
 
 def _question(number: int) -> dict[str, Any]:

@@ -21,11 +21,12 @@ def test_what_is_too_large_is_not_kept() -> None:
     assert [memo.get(b"large", lambda: next(values)) for _ in range(2)] == [1, 2]
 
 
-def test_what_was_used_longest_ago_goes_first() -> None:
-    memo: Memo[str] = Memo(budget=8, largest=8)
+def test_what_was_not_used_since_goes_first() -> None:
+    memo: Memo[str] = Memo(budget=16, largest=8)
     memo.get(b"aaaa", lambda: "a")
     memo.get(b"bbbb", lambda: "b")
-    memo.get(b"aaaa", lambda: "not asked for")
-    memo.get(b"cccc", lambda: "c")
+    memo.get(b"cccc", lambda: "c")  # a and b are the older generation now
+    assert memo.get(b"aaaa", lambda: "gone") == "a"
+    memo.get(b"dddd", lambda: "d")
     assert memo.get(b"aaaa", lambda: "gone") == "a"
     assert memo.get(b"bbbb", lambda: "gone") == "gone"
