@@ -45,11 +45,11 @@ class Recent(OrderedDict[Key, Value], Generic[Key, Value]):
             self.move_to_end(key)
         return value
 
-    def put(self, key: Key, value: Value) -> None:
+    def put(self, key: Key, value: Value) -> Value | None:
+        """What had to be forgotten for it."""
         self[key] = value
         self.move_to_end(key)
-        if len(self) > self._limit:
-            self.popitem(last=False)
+        return self.popitem(last=False)[1] if len(self) > self._limit else None
 
 
 class Sent(Struct, frozen=True):
@@ -185,12 +185,23 @@ class State:
 
     def _keep(self, conversation: Conversation) -> Conversation:
         row = conversation.row
-        self._conversations.put((row.api_key, row.external_id), conversation)
+        forgotten = self._conversations.put((row.api_key, row.external_id), conversation)
+        if forgotten is not None:
+            self._let_go(forgotten)
         self._names[row.id] = (row.api_key, row.external_id)
         if len(self._names) > 2 * CONVERSATIONS:
             live = {entry.row.id for entry in self._conversations.values()}
             self._names = {id_: name for id_, name in self._names.items() if id_ in live}
         return conversation
+
+    def _let_go(self, conversation: Conversation) -> None:
+        """What leads to a conversation that is not cached leads nowhere."""
+        key = conversation.row.api_key
+        self.forget(conversation.row.id)
+        for tool in conversation.links:
+            self._tools.pop((key, tool), None)
+        for hash_ in conversation.turns:
+            self._hashes.pop((key, hash_), None)
 
     # ------------------------------------------------------------ what is known of it
 
