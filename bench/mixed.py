@@ -86,7 +86,10 @@ async def grown(mix: Mix) -> None:
 async def continued(mix: Mix) -> None:
     last = ""
     for turn in range(1, 13):
-        last = json.loads(await mix.ask("thread", bodies.continued(turn, last)))["id"]
+        answer = json.loads(await mix.ask("thread", bodies.continued(turn, last)))
+        if "id" not in answer:
+            return  # which was complained about
+        last = answer["id"]
 
 
 async def left(mix: Mix) -> None:
