@@ -5,22 +5,25 @@ after it comes a rest, in which the others have the database to themselves.
 """
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from django.db import connection, models
+from django.db import connection, models, transaction
 from msgspec import Struct
 
-FIRST, LEAST, MOST = 200, 50, 5_000  # rows in a piece
+LEAST, MOST = 50, 5_000  # rows in a piece
 LONGEST_REST = 0.1
 
 
 class Pace(Struct, frozen=True):
+    first: int  # rows, while nobody knows how long they take
     seconds: float  # that a piece should take
     rest: float  # afterwards, as a multiple of what it took
 
 
 # SQLite has one writer: whoever deletes keeps everybody else from writing.
-PACES = {"sqlite": Pace(0.005, 9.0), "postgresql": Pace(0.02, 1.0)}
+PACES = {"sqlite": Pace(200, 0.005, 9.0), "postgresql": Pace(50, 0.02, 1.0)}
 
 
 class Pieces:
@@ -28,29 +31,49 @@ class Pieces:
 
     def __init__(self, *, hurried: bool = False) -> None:
         pace = PACES[connection.vendor]
+        self._first = pace.first
         self._seconds, self._rest = pace.seconds, 0.0 if hurried else pace.rest
         self._sizes: dict[str, int] = {}
         self.longest = 0.0  # seconds
+        self.slowest = ""  # what took so long
+
+    def size(self, what: str) -> int:
+        """How many at once."""
+        return self._sizes.get(what, self._first)
 
     def delete(self, rows: "models.QuerySet[Any]") -> int:
         """All of them, without what refers to them; how many that were."""
         count = 0
         # Looked for first, which locks nothing. Two who delete the same rows each get a part of a piece.
         while rows.exists():
-            count += self._piece(rows, self._sizes.get(rows.model._meta.db_table, FIRST))
+            count += self._piece(rows, self.size(rows.model._meta.db_table))
         return count
 
     def _piece(self, rows: "models.QuerySet[Any]", size: int) -> int:
-        started = time.monotonic()
         found = rows.model._default_manager.filter(pk__in=rows.order_by().values("pk")[:size])
-        deleted: int = found._raw_delete(found.db)
+        started = time.monotonic()
+        with _lightly():
+            deleted: int = found._raw_delete(found.db)
         self.took(rows.model._meta.db_table, size if deleted == size else 0, time.monotonic() - started)
         return deleted
 
     def took(self, what: str, size: int, seconds: float) -> None:
         """So long for so many: the next piece is larger or smaller. Then the rest."""
-        self.longest = max(self.longest, seconds)
+        if seconds > self.longest:
+            self.longest, self.slowest = seconds, what
         if size:
             better = int(size * self._seconds / max(seconds, 1e-4))
-            self._sizes[what] = min(max(better, size // 2, LEAST), size * 2, MOST)
+            self._sizes[what] = min(max(better, size // 4, LEAST), size * 2, MOST)
         time.sleep(min(seconds * self._rest, LONGEST_REST))
+
+
+@contextmanager
+def _lightly() -> Iterator[None]:
+    """What is deleted and comes back in a crash is deleted again: no lock need last until it is on disk."""
+    if connection.vendor != "postgresql":
+        yield
+        return
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL synchronous_commit = off")
+        yield

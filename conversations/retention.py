@@ -126,11 +126,16 @@ class Purge:
                 self.rows += deleted
         return self
 
-    def _hide_inactive(self) -> int:
-        started = time.monotonic()
-        hidden = _hide_inactive()
-        self.pieces.took("hidden", 0, time.monotonic() - started)
-        return hidden
+    def _hide_inactive(self) -> bool:
+        """Whether there were any. They are looked for first: that takes longer than to hide them, and locks nothing."""
+        found = list(expiry.inactive().order_by("last_activity").values_list("pk", flat=True)[:BATCH])
+        left = found
+        while left:
+            started, size = time.monotonic(), self.pieces.size("hidden")
+            _hide_inactive(left[:size])
+            self.pieces.took("hidden", size if len(left) >= size else 0, time.monotonic() - started)
+            left = left[size:]
+        return bool(found)
 
     def _delete_entries(self, model: type[UsageEntry] | type[ToolEntry]) -> int:
         """As many as are named in one statement: the time is looked at in between."""
@@ -185,20 +190,18 @@ def _hide(conversations: "models.QuerySet[Conversation]") -> int:
     return conversations.update(ended_at=Now(), external_id=name)
 
 
-def _hide_inactive() -> int:
+def _hide_inactive(pks: list[int]) -> None:
+    """Those of them that are still inactive: what became active since they were chosen stays."""
     with transaction.atomic():
-        # Two purges at once must not wait for each other; SQLite has one writer anyway.
-        chosen = expiry.inactive().order_by("last_activity")
+        chosen = expiry.inactive().filter(pk__in=pks)
         if connection.features.has_select_for_update_skip_locked:
-            chosen = chosen.select_for_update(skip_locked=True, of=("self",))
-        chosen_pks = list(chosen.values_list("pk", flat=True)[:BATCH])
-        # The conditions once more: what became active since it was chosen stays.
-        hidden = _hide(expiry.inactive().filter(pk__in=chosen_pks))
-        ended = Conversation.objects.filter(pk__in=chosen_pks, ended_at__isnull=False).values_list("pk", flat=True)
-        if hidden:
+            # Two purges at once must not wait for each other; SQLite has one writer anyway.
+            locked = chosen.select_for_update(skip_locked=True, of=("self",)).values_list("pk", flat=True)
+            chosen = expiry.inactive().filter(pk__in=list(locked))
+        if _hide(chosen):
+            ended = Conversation.objects.filter(pk__in=pks, ended_at__isnull=False).values_list("pk", flat=True)
             # What was purged is not to live on in a process's memory. One row for all: every process reads it.
             Change.objects.create(kind="purged", ref=",".join(map(str, ended)), created_at=Now())
-        return hidden
 
 
 def _ended() -> list[int]:

@@ -15,6 +15,6 @@ class Command(BaseCommand):
         done, left = retention.purge(float(str(options["seconds"]))), retention.backlog()
         self.stdout.write(
             f"{done.conversations} conversations deleted, {done.contents} emptied of text, {done.rows} rows in all; "
-            f"the longest transaction took {done.pieces.longest * 1_000:.1f} ms; "
+            f"the longest transaction took {done.pieces.longest * 1_000:.1f} ms ({done.pieces.slowest}); "
             f"left for next time: {left.conversations} conversations, {left.contents} texts, {left.entries} entries"
         )
