@@ -20,9 +20,6 @@ from bridge_project.up.claims import claim_port
 from bridge_project.up.errors import StartError
 
 GRACE_SECONDS = 20
-# libuv takes one connection from each listening socket in a turn of the loop: of many that come at once to a busy
-# process, the last would wait for seconds.
-ACCEPTS = 16
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -44,8 +41,7 @@ def serve(listener: int | None, lifeline: int | None, announce: int | None) -> N
     django.setup()
     first_run = _prepare() if announce is not None else announcement.FirstRun()
     web = Web(lifeline, announce, announcement.encode(first_run))
-    port = _listener() if listener is None else socket.socket(fileno=listener)
-    web.run([port, *(port.dup() for _ in range(ACCEPTS - 1))])
+    web.run([_listener() if listener is None else socket.socket(fileno=listener)])
 
 
 class Web(uvicorn.Server):
