@@ -31,9 +31,11 @@ def claim_home(home: Path) -> TextIO:
 
 def claim_port(host: str, port: int) -> socket.socket:
     try:
-        return socket.create_server(
+        listener = socket.create_server(
             (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=2048
         )
     except OSError as error:
         reason = "the port is taken; choose another with PORT=" if error.errno == errno.EADDRINUSE else str(error)
         raise StartError(f"cannot listen on {host}:{port}: {reason}") from error
+    listener.setblocking(False)  # several processes wait at it: who comes too late must not stand still there
+    return listener

@@ -20,6 +20,9 @@ from bridge_project.up.claims import claim_port
 from bridge_project.up.errors import StartError
 
 GRACE_SECONDS = 20
+# libuv takes one connection from each listening socket in a turn of the loop: of many that come at once to a busy
+# process, the last would wait for seconds.
+ACCEPTS = 16
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -41,7 +44,7 @@ def serve(listener: int | None, lifeline: int | None, announce: int | None) -> N
     django.setup()
     first_run = _prepare() if announce is not None else announcement.FirstRun()
     web = Web(lifeline, announce, announcement.encode(first_run))
-    web.run([_listener() if listener is None else socket.socket(fileno=listener)])
+    web.run(listeners(_listener() if listener is None else socket.socket(fileno=listener)))
 
 
 class Web(uvicorn.Server):
@@ -84,6 +87,11 @@ class Web(uvicorn.Server):
     def _supervisor_died(self) -> None:
         asyncio.get_running_loop().remove_reader(self._lifeline or 0)
         self.should_exit = True
+
+
+def listeners(port: socket.socket) -> list[socket.socket]:
+    """The same socket many times. `socket.dup` would make it a blocking one for every process that has it."""
+    return [port, *(socket.socket(fileno=os.dup(port.fileno())) for _ in range(ACCEPTS - 1))]
 
 
 def _prepare() -> announcement.FirstRun:
