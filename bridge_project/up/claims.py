@@ -37,5 +37,5 @@ def claim_port(host: str, port: int) -> socket.socket:
     except OSError as error:
         reason = "the port is taken; choose another with PORT=" if error.errno == errno.EADDRINUSE else str(error)
         raise StartError(f"cannot listen on {host}:{port}: {reason}") from error
-    listener.setblocking(False)  # several processes wait at it: who comes too late must not stand still there
+    listener.settimeout(0)  # several processes wait at it: who comes too late must not stand still there
     return listener
