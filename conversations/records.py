@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING
@@ -14,34 +13,29 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from conversations import secrets
+from conversations import message_rows, secrets
 from conversations.callers import secret_of
 from conversations.redaction import without_tokens
-from conversations.state import Conversation, Sent
+from conversations.state import Sent
 from conversations.store.database import timestamp
 from conversations.store.links import LinkRow
-from conversations.store.packing import compress, pack
+from conversations.store.packing import compress
 from conversations.store.reads import SENT_CHAIN, Node
 from conversations.store.usage import UsageRow
-from conversations.store.writes import Answered, CloseTurn, MessageRow, OpenTurn, SaveMessages, SentRow
+from conversations.store.writes import CloseTurn, MessageRow, OpenTurn, SaveMessages, SentRow
 from translation.adapter import UpstreamRequest
-from translation.client.stored import dump_blocks
 from translation.errors import BridgeError
 from translation.memo import Memo
 from translation.unicode import well_formed
-from translation.values import Block, Message, Request, Role, ToolResult, Usage
+from translation.values import Request, Usage
 
 if TYPE_CHECKING:
     from conversations.attempt import Attempt
     from conversations.turn import Turn
 
-FEW = 8  # messages that get a row each; of more, all but the last share rows
 ROWS = 8  # in one write
-TOGETHER = 500  # messages in one row
-TOGETHER_BYTES = 1_000_000
 NO_BLOB = (b"", b"")
 _BLOBS: Memo[tuple[bytes, bytes]] = Memo(budget=8 * 1024 * 1024, largest=1024 * 1024)
-New = tuple[Role, bytes, bytes]  # role, hash, content
 # Also those of proxies and of whoever comes next: what sounds like a secret is one.
 SECRET_HEADER = re.compile(r"auth|cookie|token|secret|password|credential|signature|api-?key|-key$", re.IGNORECASE)
 HEADER_LIMIT = 8_000
@@ -88,7 +82,7 @@ class Opening(Struct, frozen=True):
 def opening(turn: Turn, last: Sent | None) -> Opening:
     ask, prepared, storage = turn.ask, turn.prepared, turn.ask.key.storage
     received, sent, full = prepared.received, kept(ask.request, prepared.sent), storage == "full"
-    rows, head = messages(prepared.conversation, received, prepared.chain, storage)
+    rows, head = message_rows.messages(prepared.conversation, received, prepared.chain, storage)
     change = delta(last, sent.body if full else b"")
     system, tools = (_blob(raw) if full else NO_BLOB for raw in (received.raw_system, received.raw_tools))
     write = OpenTurn(
@@ -118,7 +112,7 @@ def opening(turn: Turn, last: Sent | None) -> Opening:
         state_ms=turn.timings.state,
         blobs=tuple(blob for blob in (system, tools) if blob[0]),
         messages=rows[:ROWS],
-        answered=answered(ask.request),
+        answered=message_rows.answered(ask.request),
         claims=turn.claims,
     )
     rest = [rows[start : start + ROWS] for start in range(ROWS, len(rows), ROWS)]
@@ -304,83 +298,6 @@ def _shared(one: bytes, other: bytes) -> int:
         else:
             high = middle - 1
     return low
-
-
-def messages(
-    conversation: Conversation, request: Request, chain: Sequence[bytes], storage: str
-) -> tuple[tuple[MessageRow, ...], Node]:
-    """The rows that are not stored yet, and the node of the request's last message."""
-    stored, node = conversation.deepest(chain)
-    depth, answers = (node.depth, node.answers) if node else (0, 0)
-    head = Node(chain[-1] if chain else b"", depth + len(chain) - stored, answers)
-    if storage == "minimal":
-        return (), head
-    new = [
-        (message.role, hash_, _content(message.blocks, storage))
-        for message, hash_ in zip(request.messages[stored:], chain[stored:], strict=True)
-    ]
-    parent = chain[stored - 1] if stored else b""
-    return tuple(_rows(new, parent, depth, answers)), head
-
-
-def _rows(new: list[New], parent: bytes, depth: int, answers: int) -> Iterator[MessageRow]:
-    for part in _together(new):
-        role, chain_hash, content = part[-1]
-        depth += len(part)
-        stored = content if len(part) == 1 else compress(pack(part))
-        yield MessageRow(chain_hash, parent, depth, answers, role, stored, len(part))
-        parent = chain_hash
-
-
-def _together(new: list[New]) -> Iterator[list[New]]:
-    """What comes whole, a history from elsewhere, shares rows, but for its last message: clients take that one back."""
-    if len(new) <= FEW:
-        yield from ([one] for one in new)
-        return
-    part: list[New] = []
-    size = 0
-    for one in new[:-1]:
-        size += len(one[2])
-        if part and (len(part) == TOGETHER or size > TOGETHER_BYTES):
-            yield part
-            part, size = [], len(one[2])
-        part.append(one)
-    yield part
-    yield new[-1:]
-
-
-def answer(head: Node, chain_hash: bytes, content: bytes, message: Message, storage: str) -> MessageRow:
-    kept = content if storage == "full" else _content(message.blocks, storage)
-    return MessageRow(chain_hash, head.chain_hash, head.depth + 1, head.answers + 1, "assistant", kept)
-
-
-def _content(blocks: tuple[Block, ...], storage: str) -> bytes:
-    if storage == "full":
-        return dump_blocks(blocks)
-    return msgspec.json.encode([{"type": _kind(block), "size": len(dump_blocks((block,)))} for block in blocks])
-
-
-def _kind(block: Block) -> str:
-    name = type(block).__name__
-    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")
-
-
-def answered(request: Request) -> tuple[Answered, ...]:
-    """The results that the newest turn of a request brings."""
-    results = []
-    for message in reversed(request.messages):
-        if message.role == "assistant":
-            break
-        results += [
-            Answered(block.tool_use_id, "failed" if block.is_error else "answered", block.is_error, _size(block))
-            for block in message.blocks
-            if isinstance(block, ToolResult)
-        ]
-    return tuple(results)
-
-
-def _size(result: ToolResult) -> int:
-    return len(dump_blocks(result.blocks))
 
 
 def kept_headers(headers: dict[str, str]) -> bytes:

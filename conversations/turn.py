@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from conversations import ids, links, records, telemetry
+from conversations import ids, links, message_rows, records, telemetry
 from conversations.attempt import Attempt
 from conversations.beside import LARGE, beside, size_of
 from conversations.errand import Errand
@@ -363,7 +363,7 @@ class Turn:
         content = self.accumulator.content
         message = parse_answer(content)
         target = self.prepared.route.target
-        row = records.answer(
+        row = message_rows.answer(
             self.head, chain_link(self.head.chain_hash, message), content, message, self.ask.key.storage
         )
         return replace(

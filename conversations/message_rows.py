@@ -1,0 +1,94 @@
+"""A request's messages as rows: those that are not stored yet, and what they answer."""
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from conversations.state import Conversation
+from conversations.store.packing import compress, pack
+from conversations.store.reads import Node
+from conversations.store.writes import Answered, MessageRow
+from translation.client.stored import dump_blocks
+from translation.values import Block, Message, Request, Role, ToolResult
+
+FEW = 8  # messages that get a row each; of more, all but the last share rows
+TOGETHER = 500  # messages in one row
+TOGETHER_BYTES = 1_000_000
+New = tuple[Role, bytes, bytes]  # role, hash, content
+
+
+def messages(
+    conversation: Conversation, request: Request, chain: Sequence[bytes], storage: str
+) -> tuple[tuple[MessageRow, ...], Node]:
+    """The rows that are not stored yet, and the node of the request's last message."""
+    stored, node = conversation.deepest(chain)
+    depth, answers = (node.depth, node.answers) if node else (0, 0)
+    head = Node(chain[-1] if chain else b"", depth + len(chain) - stored, answers)
+    if storage == "minimal":
+        return (), head
+    new = [
+        (message.role, hash_, _content(message.blocks, storage))
+        for message, hash_ in zip(request.messages[stored:], chain[stored:], strict=True)
+    ]
+    parent = chain[stored - 1] if stored else b""
+    return tuple(_rows(new, parent, depth, answers)), head
+
+
+def _rows(new: list[New], parent: bytes, depth: int, answers: int) -> Iterator[MessageRow]:
+    for part in _together(new):
+        role, chain_hash, content = part[-1]
+        depth += len(part)
+        stored = content if len(part) == 1 else compress(pack(part))
+        yield MessageRow(chain_hash, parent, depth, answers, role, stored, len(part))
+        parent = chain_hash
+
+
+def _together(new: list[New]) -> Iterator[list[New]]:
+    """What comes whole, a history from elsewhere, shares rows, but for its last message: clients take that one back."""
+    if len(new) <= FEW:
+        yield from ([one] for one in new)
+        return
+    part: list[New] = []
+    size = 0
+    for one in new[:-1]:
+        size += len(one[2])
+        if part and (len(part) == TOGETHER or size > TOGETHER_BYTES):
+            yield part
+            part, size = [], len(one[2])
+        part.append(one)
+    yield part
+    yield new[-1:]
+
+
+def answer(head: Node, chain_hash: bytes, content: bytes, message: Message, storage: str) -> MessageRow:
+    kept = content if storage == "full" else _content(message.blocks, storage)
+    return MessageRow(chain_hash, head.chain_hash, head.depth + 1, head.answers + 1, "assistant", kept)
+
+
+def _content(blocks: tuple[Block, ...], storage: str) -> bytes:
+    if storage == "full":
+        return dump_blocks(blocks)
+    return msgspec.json.encode([{"type": _kind(block), "size": len(dump_blocks((block,)))} for block in blocks])
+
+
+def _kind(block: Block) -> str:
+    name = type(block).__name__
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")
+
+
+def answered(request: Request) -> tuple[Answered, ...]:
+    """The results that the newest turn of a request brings."""
+    results = []
+    for message in reversed(request.messages):
+        if message.role == "assistant":
+            break
+        results += [
+            Answered(block.tool_use_id, "failed" if block.is_error else "answered", block.is_error, _size(block))
+            for block in message.blocks
+            if isinstance(block, ToolResult)
+        ]
+    return tuple(results)
+
+
+def _size(result: ToolResult) -> int:
+    return len(dump_blocks(result.blocks))
