@@ -29,6 +29,7 @@ from conversations.meter import Meter
 from conversations.models import Process
 from conversations.peeking import Peek
 from conversations.prices import Price
+from conversations.room import Room
 from conversations.routing import Router
 from conversations.state import State
 from conversations.store import Store, reads
@@ -63,6 +64,7 @@ class WebProcess:
         self.bridge: Bridge | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
         self.quiet: set[Any] = set()  # streams that may need a ping
+        self.room = Room()  # for large requests
         self.started = False
         self.stopping = False
         self._starting: asyncio.Task[None] | None = None

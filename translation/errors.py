@@ -101,6 +101,11 @@ class TooLarge(ClientFault):
     type = "request_too_large"
 
 
+class TooSlow(ClientFault):
+    status = 408
+    type = "timeout_error"
+
+
 class RateLimited(ClientFault):
     status = 429
     type = "rate_limit_error"
@@ -190,6 +195,11 @@ class StoreUnavailable(OwnFault):
 
     def __init__(self, message: str = "the bridge's state store is unavailable", *, retry_after: float = 2.0) -> None:
         super().__init__(message, retry_after=retry_after)
+
+
+class Overloaded(OwnFault):
+    status = 529
+    type = "overloaded_error"
 
 
 class ConversationEnded(OwnFault):

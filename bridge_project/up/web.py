@@ -18,6 +18,7 @@ from django.core.exceptions import ImproperlyConfigured
 from bridge_project.up import announcement
 from bridge_project.up.claims import claim_port
 from bridge_project.up.errors import StartError
+from bridge_project.up.requests import Requests
 
 GRACE_SECONDS = 20
 # libuv takes one connection from each listening socket in a turn of the loop: of many that come at once to a busy
@@ -53,7 +54,7 @@ class Web(uvicorn.Server):
             uvicorn.Config(
                 "bridge_project.asgi:application",
                 loop="uvloop",
-                http="httptools",
+                http=Requests,
                 ws="bridge_project.up.sockets:Sockets",
                 lifespan="on",
                 log_config=None,

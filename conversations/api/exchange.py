@@ -10,14 +10,15 @@ from django.http import HttpRequest, HttpResponse
 
 
 class LeanRequest(HttpRequest):
-    """Method, path, headers and the body, all read already."""
+    """Method, path, headers, and the body once it was read."""
 
-    def __init__(self, scope: Mapping[str, Any], headers: dict[str, str], body: bytes, request_id: str) -> None:
+    lean_body = b""
+
+    def __init__(self, scope: Mapping[str, Any], headers: dict[str, str], request_id: str) -> None:
         # HttpRequest.__init__ builds five dictionaries that nobody reads on these paths.
         self.method = scope["method"]
         self.path = self.path_info = scope["path"]
         self.lean_headers = headers
-        self.lean_body = body
         self.request_id = request_id
         self.META = {}
         self.COOKIES = {}

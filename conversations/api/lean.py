@@ -11,37 +11,42 @@ from typing import Any
 
 from conversations import ids
 from conversations.api.exchange import LeanRequest, LeanResponse
+from conversations.api.incoming import LARGE, ClientGone, Receive, announced, read_body
 from conversations.process import current
 from conversations.store import patience
-from translation.errors import BridgeError, InvalidRequest, OwnFault, TooLarge
+from translation.errors import BridgeError, OwnFault
 from translation.renderer import Refusal
 
-Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 Operation = Callable[[LeanRequest], Awaitable[LeanResponse]]
 Refuse = Callable[[BridgeError, str], Refusal]  # an error in the dialect of the path, with the request's id
 
-BODY_LIMIT = 32 * 1024 * 1024
-
 log = logging.getLogger(__name__)
-
-
-class ClientGone(Exception):
-    """The client closed the connection before its request was whole."""
 
 
 async def serve(operation: Operation, refuse: Refuse, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
     request_id = ids.request_id()
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
     try:
-        body = await read_body(headers, receive)
+        size = announced(headers)
+        if size < LARGE:
+            await _serve(operation, refuse, LeanRequest(scope, headers, request_id), receive, send)
+        else:
+            process = current()
+            process.ready()
+            await process.callers.authenticate(headers)
+            async with process.room.taken(size):
+                await _serve(operation, refuse, LeanRequest(scope, headers, request_id), receive, send)
     except ClientGone:
         return
     except BridgeError as error:
         await _send_whole(refused(refuse(error, request_id)), send)
-        return
+
+
+async def _serve(operation: Operation, refuse: Refuse, request: LeanRequest, receive: Receive, send: Send) -> None:
+    """Raises what is wrong before there is a request to answer."""
+    request.lean_body = await read_body(receive)
     patience.begin()
-    request = LeanRequest(scope, headers, body, request_id)
     answering = asyncio.current_task()
     assert answering is not None
     leaving = asyncio.get_running_loop().create_task(_disconnected(receive, answering))
@@ -52,29 +57,6 @@ async def serve(operation: Operation, refuse: Refuse, scope: Mapping[str, Any], 
             raise
     finally:
         leaving.cancel()
-
-
-async def read_body(headers: Mapping[str, str], receive: Receive) -> bytes:
-    declared = headers.get("content-length", "")
-    if declared.isdigit() and int(declared) > BODY_LIMIT:
-        raise TooLarge(f"request exceeds the maximum size of {BODY_LIMIT} bytes")
-    if headers.get("content-encoding", "identity") not in ("", "identity"):
-        raise InvalidRequest(
-            f"content-encoding: {headers['content-encoding']} is not supported",
-            code="request_body_encoding_unsupported",
-        )
-    parts, size = [], 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientGone
-        part = message.get("body", b"")
-        size += len(part)
-        if size > BODY_LIMIT:
-            raise TooLarge(f"request exceeds the maximum size of {BODY_LIMIT} bytes")
-        parts.append(part)
-        if not message.get("more_body", False):
-            return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 async def _answer(operation: Operation, refuse: Refuse, request: LeanRequest, send: Send) -> None:

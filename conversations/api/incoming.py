@@ -1,0 +1,55 @@
+"""The body of a request, as it comes in: no larger, no slower, and not more of them at a time than a process can hold.
+
+A large one is read only for whoever has a key, and only while there is room for it: until then its bytes stay where
+they are, with the client.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from translation.errors import InvalidRequest, TooLarge, TooSlow
+
+Receive = Callable[[], Awaitable[Mapping[str, Any]]]
+
+BODY_LIMIT = 32 * 1024 * 1024
+BODY_SECONDS = 300.0  # the largest at a megabit per second
+LARGE = 1024 * 1024
+UNKNOWN = 8 * LARGE  # what a body without a length is taken for
+
+
+class ClientGone(Exception):
+    """The client closed the connection before its request was whole."""
+
+
+def announced(headers: Mapping[str, str]) -> int:
+    """Bytes that the client says it will send. Raises for what is not going to be read."""
+    declared = headers.get("content-length", "")
+    size = int(declared) if declared.isdecimal() else UNKNOWN if "transfer-encoding" in headers else 0
+    if size > BODY_LIMIT:
+        raise TooLarge(f"request exceeds the maximum size of {BODY_LIMIT} bytes")
+    if headers.get("content-encoding", "identity") not in ("", "identity"):
+        raise InvalidRequest(
+            f"content-encoding: {headers['content-encoding']} is not supported",
+            code="request_body_encoding_unsupported",
+        )
+    return size
+
+
+async def read_body(receive: Receive, seconds: float = BODY_SECONDS) -> bytes:
+    parts, size = [], 0
+    try:
+        async with asyncio.timeout(seconds):
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise ClientGone
+                part = message.get("body", b"")
+                size += len(part)
+                if size > BODY_LIMIT:
+                    raise TooLarge(f"request exceeds the maximum size of {BODY_LIMIT} bytes")
+                parts.append(part)
+                if not message.get("more_body", False):
+                    return parts[0] if len(parts) == 1 else b"".join(parts)
+    except TimeoutError:
+        raise TooSlow(f"the request's body did not arrive within {seconds:g} seconds") from None
