@@ -3,12 +3,12 @@
     BridgeError
       ClientFault         InvalidRequest (PromptTooLong, ThreadRefused, UnknownToolResult) · ThreadNotFound
                           Unauthenticated · Forbidden · NotFound · MethodNotAllowed · Conflict · TooLarge
-                          RateLimited · OverBudget
+                          TooSlow · RateLimited · OverBudget
       UpstreamFault       UpstreamRefused · UpstreamModelMissing · UpstreamKeyRefused
                           UpstreamRateLimited · UpstreamOverloaded · UpstreamTimeout
                           UpstreamFailed (UpstreamUnreachable) · UpstreamProtocolError (TruncatedStream)
                           UpstreamGaveUp · RepeatedCall
-      OwnFault            StoreUnavailable · ConversationEnded · ShuttingDown
+      OwnFault            StoreUnavailable · Overloaded · ConversationEnded · ShuttingDown
 
 The class says whose fault it is, which HTTP status and Anthropic error type the client sees, and whether the bridge may
 try the same request again before the first content block.

@@ -14,6 +14,7 @@ from conversations.store.packing import compress, messages, pack
 from conversations.words import document, phrases, words
 from tests.admin import rows
 from tests.admin.test_lists import found
+from translation.values import Role
 
 SAID = [
     {"type": "text", "text": "The café's test_half_cents FAILS: 你好世界"},
@@ -49,7 +50,10 @@ def test_what_was_said_is_found(browser: Client, spoken: Turn, name: str) -> Non
 
 
 def test_messages_that_share_a_row_are_read_like_others(browser: Client, spoken: Turn) -> None:
-    earlier = [("user", b"1" * 16, b'[{"type":"text","text":"Once upon a time"}]'), ("assistant", b"2" * 16, b"[]")]
+    earlier: list[tuple[Role, bytes, bytes]] = [
+        ("user", b"1" * 16, b'[{"type":"text","text":"Once upon a time"}]'),
+        ("assistant", b"2" * 16, b"[]"),
+    ]
     search.forget([spoken.conversation_id], Pieces())
     rows.an_answer(spoken, 2, content=compress(pack(earlier)), span=2, message_id="").save()
     assert search.index() == 1
