@@ -11,7 +11,7 @@ from conversations.course import Course
 from conversations.preparing import Prepared, aim_elsewhere, build, outgoing
 from conversations.records import storable
 from translation import adapters, policies
-from translation.errors import InvalidRequest, RepeatedCall, UpstreamFault, UpstreamGaveUp
+from translation.errors import BridgeError, InvalidRequest, RepeatedCall, UpstreamFault, UpstreamGaveUp
 from translation.values import Note
 
 if TYPE_CHECKING:
@@ -35,6 +35,14 @@ class Errand:
         self.prepared, self._goes_on, self._healed = prepared, True, False
         self.notes += [note for note in prepared.notes if note not in self.notes]
         self._course = Course(self._bridge.settings.retries, self._bridge.upstreams.health)
+
+    def over(self, error: BridgeError | None) -> None:
+        """An error holds the frames that it came through, they hold the error and the turn: nothing of it, not even its
+        buffers, would go before the collector came by."""
+        self._course.error = None
+        trace: BaseException | None = error
+        while trace is not None:
+            trace.__traceback__, trace = None, trace.__context__
 
     def watch(self) -> policies.Watch | None:
         """What looks at the answer before it is shown."""

@@ -373,6 +373,7 @@ class Turn:
     async def _close(self, status: str, error: BridgeError | None, message: MessageRow | None, returned: str) -> None:
         self._closed = True
         self.timings.duration = self.elapsed
+        self.errand.over(error)
         await self.attempt.close()
         self.bridge.leave(self)
         row = records.closing(self, status, error, message, returned)

@@ -27,6 +27,7 @@ from conversations.models import Blob, Conversation, Message, Turn, UsageEntry
 from conversations.store import Store
 from conversations.store.database import Database
 from conversations.store.writer import Write
+from conversations.turn import Turn as RunningTurn
 from tests.admin import rows
 from tests.servers.client import TOOL, body
 from tests.translation.captures import CAPTURES, load
@@ -73,6 +74,7 @@ class Bridge:
     def __init__(self, secret: str) -> None:
         self.secret = secret
         self.tasks = 0
+        self.expected = 200
         self.written: list[Write] = []  # by the last request whose cost was asked for
         self._headers = [(b"x-api-key", secret.encode()), (b"x-conversation-id", b"budget")]
 
@@ -88,7 +90,7 @@ class Bridge:
 
         async def send(message: Any) -> None:
             if message["type"] == "http.response.start":
-                assert message["status"] == 200
+                assert message["status"] == self.expected
             parts.append(message.get("body", b""))
 
         scope = {"type": "http", "method": "POST", "path": "/v1/messages", "headers": self._headers}
@@ -197,6 +199,23 @@ def test_a_purge_asks_as_much_for_two_hundred_conversations_as_for_twenty(transa
         key.delete()
     assert asked[1] <= asked[0] + 12  # pieces
     assert asked[1] <= 60
+
+
+async def test_a_failed_turn_is_gone_once_it_is_over(bridge: Bridge) -> None:
+    served = process.current()
+    assert served.bridge is not None
+    served.bridge.settings = msgspec.structs.replace(served.bridge.settings, retries=0)
+    await served.demo.stop()
+    bridge.expected = 502
+    gc.collect()
+    gc.disable()
+    try:
+        await bridge.ask("Hello")
+        await served.bridge.settle()
+        left = [each for each in gc.get_objects() if type(each) is RunningTurn]
+    finally:
+        gc.enable()
+    assert left == []
 
 
 async def test_a_stream_costs_one_task_more_whatever_its_length(bridge: Bridge) -> None:
