@@ -24,7 +24,7 @@ SLOPE = 1.0  # MB per 10,000 requests
 # What a process remembers is bounded: 4,096 conversations, 16 MB of messages that were parsed. So many requests, each
 # with a history, fill that. What is said afterwards is said again and again: parsed messages go a generation at a time,
 # and ups and downs of tens of megabytes would hide what is looked for.
-WARM, HISTORY = 7_000, 8
+WARM, HISTORY = 20_000, 4
 SAYINGS = 1_000
 CALL = ("call_1", "get_weather", {"city": "Oslo"})
 ANSWERS = (
