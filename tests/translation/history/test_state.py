@@ -66,6 +66,9 @@ def test_tool_ids_come_before_the_place_in_the_history() -> None:
 
 def test_a_request_that_the_store_does_not_know_is_the_same_object() -> None:
     assert hydrate(CHAT, chain(CHAT.messages), Snapshot()) is CHAT
+    assert restore(CHAT, Snapshot(), ()) == (CHAT, ())
+    elsewhere = Snapshot({"t9": link("t9")}, origins={1: GEMINI})
+    assert hydrate(CHAT, chain(CHAT.messages), elsewhere) is CHAT
 
 
 def test_state_goes_back_to_the_upstream_that_made_it_only() -> None:
