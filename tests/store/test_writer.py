@@ -235,9 +235,8 @@ async def test_an_outage_between_the_members_of_a_failed_batch_fails_the_rest_at
     assert Away.tries == 2
 
 
+@pytest.mark.parametrize("migrated", ["postgres"], indirect=True)
 def test_a_server_that_does_not_answer_is_not_left_with_half_open_connections(migrated: str) -> None:
-    if migrated.startswith("sqlite"):
-        pytest.skip("there is no server")
     options = connections.settings["default"]["OPTIONS"]
     with socket.create_server(("127.0.0.1", 0)) as silent, pytest.MonkeyPatch.context() as patch:
         patch.setitem(connections.settings["default"], "PORT", str(silent.getsockname()[1]))
