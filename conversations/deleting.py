@@ -12,7 +12,7 @@ from typing import Any
 from django.db import connection, models, transaction
 from msgspec import Struct
 
-LEAST, MOST = 50, 5_000  # rows in a piece
+LEAST, MOST = 20, 5_000  # rows in a piece
 LONGEST_REST = 0.1
 
 
@@ -23,7 +23,7 @@ class Pace(Struct, frozen=True):
 
 
 # SQLite has one writer: whoever deletes keeps everybody else from writing.
-PACES = {"sqlite": Pace(200, 0.005, 9.0), "postgresql": Pace(50, 0.02, 1.0)}
+PACES = {"sqlite": Pace(100, 0.003, 9.0), "postgresql": Pace(LEAST, 0.01, 9.0)}
 
 
 class Pieces:

@@ -13,6 +13,8 @@ def test_the_first_piece_is_small_and_the_next_ones_follow_the_time_that_it_took
     pieces.took("turns", 400, seconds * 2)
     assert pieces.size("turns") == 200
     pieces.took("turns", 200, seconds * 100)
+    assert pieces.size("turns") == 50  # nor less than a quarter
+    pieces.took("turns", 50, seconds * 100)
     assert pieces.size("turns") == LEAST
     pieces.took("turns", 0, seconds * 100)  # a last piece tells nothing
     for _ in range(10):
