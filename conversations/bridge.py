@@ -27,7 +27,7 @@ from conversations.records import storable
 from conversations.repeats import Repeat, claims, refused
 from conversations.routing import Router
 from conversations.state import State
-from conversations.store import Store
+from conversations.store import Store, others
 from conversations.store.database import timestamp
 from conversations.store.routes import SaveLearned, SaveRest
 from conversations.store.writes import AlreadyClaimed, ClaimRow, CloseLost
@@ -79,6 +79,7 @@ class Bridge:
         self.meter = meter
         self.rows = rows
         self.settings = settings
+        self.form = others.PLAIN  # of rows, that every process reads
         self.estimates = Estimates()
         self.catalog = Catalog(router, upstreams)
         upstreams.health.tell = self._tell_rest

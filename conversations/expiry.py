@@ -8,10 +8,11 @@ from django.db.models.functions import Now
 
 from conversations import conf
 from conversations.models import ApiKey, Conversation, Process, ToolEntry, Turn, TurnStatus, UsageEntry
+from conversations.store import others
 
 HOUR = dt.timedelta(hours=1)
 DAY = dt.timedelta(days=1)
-DEAD_AFTER = dt.timedelta(seconds=30)
+DEAD_AFTER = dt.timedelta(seconds=others.DEAD_AFTER)
 LEDGER: tuple[type[UsageEntry] | type[ToolEntry], ...] = (UsageEntry, ToolEntry)
 
 

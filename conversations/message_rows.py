@@ -1,10 +1,11 @@
 """A request's messages as rows: those that are not stored yet, and what they answer."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
 from conversations.state import Conversation
+from conversations.store.others import PACKED
 from conversations.store.packing import compress, pack
 from conversations.store.reads import Node
 from conversations.store.writes import Answered, MessageRow
@@ -18,7 +19,7 @@ New = tuple[Role, bytes, bytes]  # role, hash, content
 
 
 def messages(
-    conversation: Conversation, request: Request, chain: Sequence[bytes], storage: str
+    conversation: Conversation, request: Request, chain: Sequence[bytes], storage: str, form: int
 ) -> tuple[tuple[MessageRow, ...], Node]:
     """The rows that are not stored yet, and the node of the request's last message."""
     stored, node = conversation.deepest(chain)
@@ -31,11 +32,12 @@ def messages(
         for message, hash_ in zip(request.messages[stored:], chain[stored:], strict=True)
     ]
     parent = chain[stored - 1] if stored else b""
-    return tuple(_rows(new, parent, depth, answers)), head
+    parts = _together(new) if form >= PACKED else ([one] for one in new)
+    return tuple(_rows(parts, parent, depth, answers)), head
 
 
-def _rows(new: list[New], parent: bytes, depth: int, answers: int) -> Iterator[MessageRow]:
-    for part in _together(new):
+def _rows(parts: Iterable[list[New]], parent: bytes, depth: int, answers: int) -> Iterator[MessageRow]:
+    for part in parts:
         role, chain_hash, content = part[-1]
         depth += len(part)
         stored = content if len(part) == 1 else compress(pack(part))

@@ -32,7 +32,7 @@ from conversations.prices import Price
 from conversations.room import Room
 from conversations.routing import Router
 from conversations.state import State
-from conversations.store import Store, reads
+from conversations.store import Store, others, reads
 from conversations.store.database import Database
 from conversations.store.routes import Configuration, configuration
 from conversations.store.writes import Heartbeat
@@ -96,6 +96,7 @@ class WebProcess:
             self._job(self._register_later())
         self._job(self._every(TICK_SECONDS, self._tick))
         self._job(self._every(HEARTBEAT_SECONDS, self._heartbeat))
+        self._job(self._every(HEARTBEAT_SECONDS, self._look_around))
         self._job(self._every(REPORT_SECONDS, self._report))
         self._job(self._every(CHANGES_SECONDS, self._changes))
         self._job(self._every(LEASE_SECONDS, self.limits.renew))
@@ -165,8 +166,13 @@ class WebProcess:
         self.bridge = Bridge(
             self.store, State(self.store, rows), upstreams, router, self.limits, self.meter, rows, settings
         )
+        await self._look_around()
         await self._load_prices()
         await self.bridge.hosted.shelf.load()
+
+    async def _look_around(self) -> None:
+        if self.bridge is not None:
+            self.bridge.form = await self.store.read(others.form, others.NEWEST)
 
     async def _load_prices(self) -> None:
         try:
@@ -187,7 +193,8 @@ class WebProcess:
             keys.ensure_environment_keys(self.conf.api_keys)
         # By the database's clock, as everything that processes compare.
         times = {"started_at": Now(), "seen_at": Now()}
-        return Process.objects.create(host=socket.gethostname()[:255], pid=os.getpid(), **times).pk
+        host = socket.gethostname()[:255]
+        return Process.objects.create(host=host, pid=os.getpid(), form=others.NEWEST, **times).pk
 
     async def _register_later(self) -> None:
         while self.bridge is None:
@@ -262,7 +269,7 @@ class WebProcess:
         asked = time.monotonic()
         seconds = asked - self._heard + CHANGES_WINDOW
         none: list[tuple[Any, ...]] = []
-        for number, kind, ref in await self.store.read(lambda db: _changes_of(db, seconds, self._seen), none):
+        for number, kind, ref in await self.store.read(lambda db: others.changes(db, seconds, self._seen), none):
             self._seen.add(number)
             self.apply(kind, ref)
         self._heard = asked
@@ -313,23 +320,6 @@ class WebProcess:
 
 def _answers(db: Database) -> None:
     db.query("SELECT 1")
-
-
-def _changes_of(db: Database, seconds: float, seen: set[int]) -> list[tuple[Any, ...]]:
-    """Of the last seconds, by the clock that wrote them down: those of the machines may differ.
-
-    The numbers first: the same ones are looked at again and again, and what a purge names is long.
-    """
-    if db.sqlite:
-        since, ago = "strftime('%Y-%m-%d %H:%M:%f', 'now', %s)", f"-{seconds:.3f} seconds"
-    else:
-        since, ago = "NOW() - %s::interval", f"{seconds:.3f} seconds"
-    rows = db.query(f"SELECT id FROM conversations_change WHERE created_at > {since} ORDER BY id", (ago,))  # noqa: S608
-    new = [number for (number,) in rows if number not in seen]
-    if not new:
-        return []
-    sql = "SELECT id, kind, ref FROM conversations_change WHERE id >= %s AND id <= %s ORDER BY id"
-    return [row for row in db.query(sql, (new[0], new[-1])) if row[0] not in seen]
 
 
 def _left(found: Configuration) -> dict[str, float]:

@@ -82,7 +82,8 @@ class Opening(Struct, frozen=True):
 def opening(turn: Turn, last: Sent | None) -> Opening:
     ask, prepared, storage = turn.ask, turn.prepared, turn.ask.key.storage
     received, sent, full = prepared.received, kept(ask.request, prepared.sent), storage == "full"
-    rows, head = message_rows.messages(prepared.conversation, received, prepared.chain, storage)
+    form = turn.bridge.form
+    rows, head = message_rows.messages(prepared.conversation, received, prepared.chain, storage, form)
     change = delta(last, sent.body if full else b"")
     system, tools = (_blob(raw) if full else NO_BLOB for raw in (received.raw_system, received.raw_tools))
     write = OpenTurn(

@@ -13,6 +13,11 @@ class Process(models.Model):
     pid = models.PositiveIntegerField()
     started_at = models.DateTimeField()
     seen_at = models.DateTimeField()
+    form = models.PositiveSmallIntegerField(
+        default=0,
+        db_default=0,
+        help_text="The newest form of rows that it reads: none is written that another one cannot.",
+    )
     figures = models.BinaryField(default=b"", help_text="Its metrics as it last told them, JSON.")
 
     class Meta:

@@ -2,10 +2,12 @@
 
 import json
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
+from datetime import timedelta
+from itertools import count, pairwise
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from tests.api.conftest import BOTH, CHAT, Connect, Serve, Served
 from tests.servers import chat
@@ -191,6 +193,26 @@ def test_a_long_history_from_elsewhere_is_kept_in_few_rows(client: Client, serve
     assert spans == [40, 1, 1, 1, 1, 1, 1, 1, 1, 20, 1, 1]
     deleted = client.http.post(f"/v1/conversations/{name}/terminate").json()["deleted"]
     assert deleted == {"messages": sum(spans), "turns": 5, "tool_mappings": 0}
+
+
+@BOTH
+def test_no_row_is_written_that_a_process_of_an_older_version_cannot_read(client: Client, served: Served) -> None:
+    """While a version is rolled out; the rows of older ones say nothing of what they read."""
+    served.upstream.always(CHAT, chat.text("ok"))
+    tries = count()
+
+    def spans() -> list[int]:
+        name = conversation_of(client, f"Try {next(tries)}.", *ELSEWHERE[1:], "Go on.")
+        stored = served.records.conversations(client.api_key).get(external_id=name)
+        return [row.span for row in stored.messages.order_by("depth")]
+
+    now = timezone.now()
+    older = served.records.rows("Process").create(host="older", pid=1, started_at=now, seen_at=now + timedelta(hours=1))
+    try:
+        wait_until(lambda: spans() == [1] * 42, "a message in each row")
+    finally:
+        older.delete()
+    wait_until(lambda: spans() == [40, 1, 1], "many messages in a row")
 
 
 def code(response: Any) -> tuple[int, str]:

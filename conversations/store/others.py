@@ -1,0 +1,35 @@
+"""What the processes beside this one tell: what they have changed, and which rows they can read."""
+
+from typing import Any
+
+from conversations.store.database import Database
+
+PLAIN, PACKED = 0, 1  # a message in a row, or several
+NEWEST = PACKED
+DEAD_AFTER = 30.0  # seconds without a sign of life
+
+
+def changes(db: Database, seconds: float, seen: set[int]) -> list[tuple[Any, ...]]:
+    """Of the last seconds. The numbers first: the same ones are looked at again and again, and what a purge names is
+    long."""
+    since, ago = _since(db, seconds)
+    rows = db.query(f"SELECT id FROM conversations_change WHERE created_at > {since} ORDER BY id", (ago,))  # noqa: S608
+    new = [number for (number,) in rows if number not in seen]
+    if not new:
+        return []
+    sql = "SELECT id, kind, ref FROM conversations_change WHERE id >= %s AND id <= %s ORDER BY id"
+    return [row for row in db.query(sql, (new[0], new[-1])) if row[0] not in seen]
+
+
+def form(db: Database) -> int:
+    """The newest form of rows that every living process reads: while a version is rolled out, older ones still work."""
+    since, ago = _since(db, DEAD_AFTER)
+    ((lowest,),) = db.query(f"SELECT MIN(form) FROM conversations_process WHERE seen_at > {since}", (ago,))  # noqa: S608
+    return NEWEST if lowest is None else int(lowest)
+
+
+def _since(db: Database, seconds: float) -> tuple[str, str]:
+    """By the clock that wrote it down: those of the machines may differ."""
+    if db.sqlite:
+        return "strftime('%Y-%m-%d %H:%M:%f', 'now', %s)", f"-{seconds:.3f} seconds"
+    return "NOW() - %s::interval", f"{seconds:.3f} seconds"
