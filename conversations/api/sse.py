@@ -46,8 +46,9 @@ async def whole(turn: Turn | Repeat, renderer: Renderer) -> LeanResponse:
 async def stream(turn: Turn | Repeat, process: WebProcess, renderer: Renderer) -> LeanResponse:
     """Holds the status line until there is something to show, or it takes too long: errors until then are real ones."""
     first = asyncio.get_running_loop().create_task(turn.begin())
+    held = time.perf_counter() - turn.ask.received
     try:
-        await asyncio.wait((first,), timeout=process.conf.hold_seconds)
+        await asyncio.wait((first,), timeout=max(0.0, process.conf.hold_seconds - held))
         if first.done():
             first.result()
     except BridgeError as error:
