@@ -32,8 +32,8 @@ def purge(conversation: Conversation) -> None:
         Claim.objects.filter(conversation=pk).delete()
         Replay.objects.filter(conversation=pk).delete()
         Turn.objects.filter(conversation=pk).update(
-            sent_parent=None, sent_prefix=0, sent_tail=b"", sent_depth=DEEPEST, answer=b"", params=b"{}",
-            system_digest=b"", tools_digest=b"",
+            sent_parent=None, sent_prefix=0, sent_tail=b"", sent_depth=DEEPEST, answer=b"", answer_meta=b"{}",
+            params=b"{}", system_digest=b"", tools_digest=b"",
         )  # fmt: skip
         ToolExecution.objects.filter(conversation=pk).update(arguments=b"", result=b"", state=b"")
         Round.objects.filter(conversation=pk).delete()

@@ -122,7 +122,7 @@ def opening(turn: Turn, last: Sent | None) -> Opening:
 
 
 def closing(turn: Turn, status: str, error: BridgeError | None, message: MessageRow | None, returned: str) -> CloseTurn:
-    (_, attempt), timings = turn.hop, turn.timings
+    (_, attempt), timings, full = turn.hop, turn.timings, turn.ask.key.storage == "full"
     return CloseTurn(
         conversation=turn.conversation.row,
         turn=turn.id,
@@ -134,8 +134,8 @@ def closing(turn: Turn, status: str, error: BridgeError | None, message: Message
         attempts=msgspec.json.encode(turn.attempts),
         notes=msgspec.json.encode(turn.notes),
         note_count=len(turn.notes),
-        answer=compress(b"".join(attempt.raw)) if turn.ask.key.storage == "full" else b"",
-        answer_meta=answer_meta(attempt),
+        answer=compress(b"".join(attempt.raw)) if full else b"",
+        answer_meta=_ending(attempt) if full else answer_meta(attempt),
         usage=(*turn.entries, _usage(turn, status, returned)) if not _all_failed(turn) else tuple(turn.entries),
         tools=_tools(turn),
         message=message,
@@ -176,7 +176,18 @@ def kept(request: Request, sent: UpstreamRequest) -> UpstreamRequest:
 
 
 def answer_meta(attempt: Attempt) -> bytes:
-    return msgspec.json.encode({"status": attempt.status, "content_type": attempt.content_type})
+    return msgspec.json.encode(_answer_meta(attempt))
+
+
+def _answer_meta(attempt: Attempt) -> dict[str, object]:
+    return {"status": attempt.status, "content_type": attempt.content_type}
+
+
+def _ending(attempt: Attempt) -> bytes:
+    """With why it ended, where there are words for it: who asks again gets the same end."""
+    said = attempt.accumulator
+    words = {"sequence": well_formed(said.sequence), "explanation": well_formed(said.explanation)}
+    return msgspec.json.encode(_answer_meta(attempt) | {name: text for name, text in words.items() if text})
 
 
 def tail(before: bytes, body: bytes) -> tuple[int, bytes]:

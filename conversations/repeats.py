@@ -16,7 +16,7 @@ from conversations.store.reads import Answer, Delivered
 from conversations.store.writes import ClaimRow
 from translation.accumulator import Accumulator, unfolded
 from translation.errors import BridgeError, ThreadRefused
-from translation.events import MessageDelta, MessageStart, MessageStop, WireEvent
+from translation.events import MessageStart, MessageStop, WireEvent
 from translation.values import Note
 
 if TYPE_CHECKING:
@@ -109,8 +109,8 @@ class Repeat:
         self.done, self.notes, self.accumulator = turn.done, turn.notes, turn.accumulator
 
     def _say(self, stored: Delivered) -> list[WireEvent]:
-        wire: list[WireEvent] = [MessageStart(stored.message_id, self.ask.request.model, stored.usage)]
+        wire: list[WireEvent] = [MessageStart(stored.message_id, self.ask.request.model, stored.ending.usage)]
         wire += unfolded(stored.content)
-        wire += [MessageDelta(stored.stop_reason, stored.usage), MessageStop()]
+        wire += [stored.ending, MessageStop()]
         self.accumulator.feed(wire)
         return wire

@@ -100,6 +100,7 @@ def delivered(turn: Turn, answer: Message | None) -> bytes:
             "model": turn.requested_model,
             "content": msgspec.Raw(bytes(answer.content)),
             "stop_reason": turn.stop_reason,
+            "stop_sequence": _json(bytes(turn.answer_meta)).get("sequence"),
             "usage": {
                 "input_tokens": turn.input_tokens,
                 "cache_creation_input_tokens": turn.cache_write,

@@ -4,12 +4,14 @@ import datetime as dt
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from conversations.prices import Price
 from conversations.secrets import unseal
 from conversations.store.database import Database
 from conversations.store.packing import packed, unpacked
+from translation.events import MessageDelta
 from translation.values import Link, Origin, Role, Usage
 
 CHUNK = 200  # values in one IN list
@@ -93,10 +95,17 @@ class Answer(Struct, frozen=True):
 class Delivered(Struct, frozen=True):
     message_id: str
     content: bytes
-    stop_reason: str
-    usage: Usage
+    ending: MessageDelta
 
 
+class _Meta(Struct, frozen=True):
+    """Of an answer: what a client is told of its end."""
+
+    sequence: str = ""
+    explanation: str = ""
+
+
+_META = msgspec.json.Decoder(_Meta)
 ANSWER = """
 SELECT c.id, c.external_id, t.id, t.status, t.head_hash, t.answer_hash, t.system_digest, t.tools_digest, t.stop_reason
 FROM conversations_turn t JOIN conversations_conversation c ON c.id = t.conversation_id AND c.ended_at IS NULL """
@@ -300,12 +309,12 @@ def delivered(db: Database, turn: int) -> Delivered | None:
     """The answer of a complete turn, as it was delivered."""
     # By its hash: an answer that was given before, at the same place, is one row, and that row is the earlier turn's.
     sql = """SELECT t.message_id, m.content, t.stop_reason, t.input_tokens, t.output_tokens, t.cache_read, t.cache_write,
-          t.thinking_tokens FROM conversations_turn t
+          t.thinking_tokens, t.answer_meta FROM conversations_turn t
         JOIN conversations_message m ON m.conversation_id = t.conversation_id AND m.chain_hash = t.answer_hash
         WHERE t.id = %s AND t.status = 'complete'"""
     for row in db.query(sql, (turn,)):
-        usage = Usage(row[3], row[4], row[5], row[6], row[7])
-        return Delivered(row[0], bytes(row[1]), row[2], usage)
+        usage, meta = Usage(row[3], row[4], row[5], row[6], row[7]), _META.decode(bytes(row[8]))
+        return Delivered(row[0], bytes(row[1]), MessageDelta(row[2], usage, meta.sequence, meta.explanation))
     return None
 
 

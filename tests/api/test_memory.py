@@ -303,6 +303,20 @@ def test_a_retry_of_a_running_request_waits_for_it(client: Client, served: Serve
         assert answers[0].json() == answers[1].json()
 
 
+ENDINGS = {"stop_sequence": chat.stopped("Up to here", "END"), "refusal": chat.refused("I must not.")}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_retry_hears_of_the_same_end(client: Client, served: Served, ending: str) -> None:
+    served.chat(ENDINGS[ending])
+    headers = {"x-conversation-id": f"ended by {ending}"}
+    answers = [client.ask("Hi", stop_sequences=["END"], headers=headers).json() for _ in range(2)]
+    assert answers[0] == answers[1]
+    assert answers[0]["stop_reason"] == ending
+    assert answers[0]["stop_sequence"] == ("END" if ending == "stop_sequence" else None)
+    assert len(served.upstream.requests) == 1
+
+
 def test_a_retry_of_a_failed_request_takes_over(client: Client, served: Served) -> None:
     served.chat(chat.error(500, "oops"), chat.text("ok"))
     headers = {"x-conversation-id": "failed once"}

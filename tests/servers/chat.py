@@ -15,6 +15,17 @@ def text(words: str) -> Answer:
     return json_answer(_whole({"role": "assistant", "content": words}, "stop"))
 
 
+def stopped(words: str, sequence: str) -> Answer:
+    """By a sequence, as vLLM says it."""
+    whole = _whole({"role": "assistant", "content": words}, "stop")
+    whole["choices"][0]["stop_reason"] = sequence
+    return json_answer(whole)
+
+
+def refused(why: str) -> Answer:
+    return json_answer(_whole({"role": "assistant", "content": None, "refusal": why}, "stop"))
+
+
 def calls(*given: Call) -> Answer:
     tool_calls = [
         {"id": id_, "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
