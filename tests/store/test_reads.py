@@ -111,7 +111,8 @@ async def test_a_turn_that_ended_is_what_a_continuation_starts_from(store: Store
     assert await store.read(foreign, None) is None
     delivered = await store.read(partial(reads.delivered, turn=first.turn), None)
     assert delivered is not None
-    assert (delivered.content, delivered.usage.input_tokens, delivered.usage.thinking_tokens) == (answer.content, 3, 2)
+    used = delivered.ending.usage
+    assert (delivered.content, used.input_tokens, used.thinking_tokens) == (answer.content, 3, 2)
 
 
 async def test_a_read_that_fails_is_an_outage_and_the_next_one_works(store: Store, key: ApiKey) -> None:
