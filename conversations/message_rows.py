@@ -12,7 +12,7 @@ from conversations.store.writes import Answered, MessageRow
 from translation.client.stored import dump_blocks
 from translation.values import Block, Message, Request, Role, ToolResult
 
-FEW = 8  # messages that get a row each; of more, all but the last share rows
+FEW = 8  # messages that get a row each; of more, those up to the last answer share rows
 TOGETHER = 500  # messages in one row
 TOGETHER_BYTES = 1_000_000
 New = tuple[Role, bytes, bytes]  # role, hash, content
@@ -46,20 +46,25 @@ def _rows(parts: Iterable[list[New]], parent: bytes, depth: int, answers: int) -
 
 
 def _together(new: list[New]) -> Iterator[list[New]]:
-    """What comes whole, a history from elsewhere, shares rows, but for its last message: clients take that one back."""
-    if len(new) <= FEW:
-        yield from ([one] for one in new)
-        return
+    """What comes whole, a history from elsewhere, shares rows up to its last answer: by answers the next request finds
+    it again. What follows has a row each: clients take that back, and who sends it again must not store it twice."""
+    shared = _answered(new) if len(new) > FEW else 0
     part: list[New] = []
     size = 0
-    for one in new[:-1]:
+    for one in new[:shared]:
         size += len(one[2])
         if part and (len(part) == TOGETHER or size > TOGETHER_BYTES):
             yield part
             part, size = [], len(one[2])
         part.append(one)
-    yield part
-    yield new[-1:]
+    if part:
+        yield part
+    yield from ([one] for one in new[shared:])
+
+
+def _answered(new: list[New]) -> int:
+    """How many there are up to the last answer before the last message."""
+    return next((index for index in range(len(new) - 1, 0, -1) if new[index - 1][0] == "assistant"), 0)
 
 
 def answer(head: Node, chain_hash: bytes, content: bytes, message: Message, storage: str) -> MessageRow:

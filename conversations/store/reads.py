@@ -10,7 +10,7 @@ from msgspec import Struct
 from conversations.prices import Price
 from conversations.secrets import unseal
 from conversations.store.database import Database
-from conversations.store.packing import packed, unpacked
+from conversations.store.packing import messages, packed, unpacked
 from translation.events import MessageDelta
 from translation.values import Link, Origin, Role, Usage
 
@@ -307,14 +307,15 @@ def claim_holder(db: Database, key: int, kind: str, token: str) -> Answer | None
 
 def delivered(db: Database, turn: int) -> Delivered | None:
     """The answer of a complete turn, as it was delivered."""
-    # By its hash: an answer that was given before, at the same place, is one row, and that row is the earlier turn's.
+    # By its hash: what was said before, at the same place, is one row: an earlier turn's, or the end of a packed history.
     sql = """SELECT t.message_id, m.content, t.stop_reason, t.input_tokens, t.output_tokens, t.cache_read, t.cache_write,
-          t.thinking_tokens, t.answer_meta FROM conversations_turn t
+          t.thinking_tokens, t.answer_meta, m.role, m.span FROM conversations_turn t
         JOIN conversations_message m ON m.conversation_id = t.conversation_id AND m.chain_hash = t.answer_hash
         WHERE t.id = %s AND t.status = 'complete'"""
     for row in db.query(sql, (turn,)):
         usage, meta = Usage(row[3], row[4], row[5], row[6], row[7]), _META.decode(bytes(row[8]))
-        return Delivered(row[0], bytes(row[1]), MessageDelta(row[2], usage, meta.sequence, meta.explanation))
+        _, content = messages(row[9], row[10], row[1])[-1]
+        return Delivered(row[0], content, MessageDelta(row[2], usage, meta.sequence, meta.explanation))
     return None
 
 

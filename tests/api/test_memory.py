@@ -195,6 +195,30 @@ def test_a_long_history_from_elsewhere_is_kept_in_few_rows(client: Client, serve
     assert deleted == {"messages": sum(spans), "turns": 5, "tool_mappings": 0}
 
 
+def test_a_retry_whose_answer_ends_a_history_that_was_kept_in_one_row(client: Client, served: Served) -> None:
+    served.chat(chat.text("ok"), chat.text("Word 39."))
+    headers = {"x-conversation-id": "said again"}
+    client.ask(*ELSEWHERE, "Go on.", headers=headers)
+    one, again = (client.ask(*ELSEWHERE[:39], headers=headers).json() for _ in range(2))
+    assert one == again
+    assert one["content"][0]["text"] == "Word 39."
+    assert len(served.upstream.requests) == 2
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_history_is_kept_once_whoever_changes_its_answers(client: Client, served: Served, answers: bool) -> None:
+    """A client that rewrites what was answered, or leaves it out, and asks in two messages."""
+    served.upstream.always(CHAT, chat.text("ok"))
+    history: list[Any] = ELSEWHERE[:]
+    for number in range(4):
+        history += [f"Question {number}.", "Answer briefly."]
+        name = conversation_of(client, *history, headers={"x-conversation-id": f"rewritten: {answers}"})
+        history += [said(f"rewritten {number}")] if answers else []
+    stored = served.records.conversations(client.api_key).get(external_id=name)
+    brought = sum(row.span for row in stored.messages.filter(message_id=""))
+    assert brought == len(history) - answers
+
+
 @BOTH
 def test_no_row_is_written_that_a_process_of_an_older_version_cannot_read(client: Client, served: Served) -> None:
     """While a version is rolled out; the rows of older ones say nothing of what they read."""
