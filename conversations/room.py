@@ -20,13 +20,17 @@ class Room:
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     @asynccontextmanager
-    async def taken(self, size: int) -> AsyncIterator[None]:
+    async def taken(self, size: int) -> AsyncIterator["Place"]:
         await self._enter(size)
+        place = Place(self, size)
         try:
-            yield
+            yield place
         finally:
-            self._free += size
-            self._admit()
+            place.resize(0)
+
+    def give_back(self, size: int) -> None:
+        self._free += size
+        self._admit()
 
     async def _enter(self, size: int) -> None:
         place = (size, asyncio.get_running_loop().create_future())
@@ -51,3 +55,16 @@ class Room:
             if not place.done():
                 self._free -= size
                 place.set_result(None)
+
+
+class Place:
+    """Somebody's room: as much as was announced, until it is known how much it has to be."""
+
+    def __init__(self, room: Room, size: int) -> None:
+        self._room = room
+        self._size = size
+
+    def resize(self, size: int) -> None:
+        """What turned out larger is not sent away; others wait longer for it."""
+        given, self._size = self._size - size, size
+        self._room.give_back(given)

@@ -27,25 +27,28 @@ log = logging.getLogger(__name__)
 async def serve(operation: Operation, refuse: Refuse, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
     request_id = ids.request_id()
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+    request = LeanRequest(scope, headers, request_id)
     try:
         size = announced(headers)
         if size < LARGE:
-            await _serve(operation, refuse, LeanRequest(scope, headers, request_id), receive, send)
+            request.lean_body = await read_body(receive)
+            await _serve(operation, refuse, request, receive, send)
         else:
             process = current()
             process.ready()
             await process.callers.authenticate(headers)
-            async with process.room.taken(size):
-                await _serve(operation, refuse, LeanRequest(scope, headers, request_id), receive, send)
+            async with process.room.taken(size) as place:
+                request.lean_body = await read_body(receive)
+                place.resize(len(request.lean_body))
+                await _serve(operation, refuse, request, receive, send)
     except ClientGone:
         return
-    except BridgeError as error:
+    except BridgeError as error:  # before there was a request to answer
+        current().meter.error(error)
         await _send_whole(refused(refuse(error, request_id)), send)
 
 
 async def _serve(operation: Operation, refuse: Refuse, request: LeanRequest, receive: Receive, send: Send) -> None:
-    """Raises what is wrong before there is a request to answer."""
-    request.lean_body = await read_body(receive)
     patience.begin()
     answering = asyncio.current_task()
     assert answering is not None
