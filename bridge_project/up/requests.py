@@ -1,4 +1,5 @@
-"""uvicorn's HTTP, with an end for heads that never end: who only holds a connection open must not have it for long."""
+"""uvicorn's HTTP, with an end for heads that never end, and for bodies that nobody waits for any more: who only holds a
+connection open must not have it for long."""
 
 from asyncio import BaseTransport, TimerHandle, Transport
 from typing import cast
@@ -6,33 +7,56 @@ from typing import cast
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 HEAD_SECONDS = 30.0
+REST_SECONDS = 300.0  # of a body whose request was answered before it had come: a client may want to send all of it
 
 
 class Requests(HttpToolsProtocol):
     head_seconds = HEAD_SECONDS
+    rest_seconds = REST_SECONDS
     _late: TimerHandle | None = None
 
     def connection_made(self, transport: BaseTransport) -> None:
         super().connection_made(cast("Transport", transport))
-        self._expect_head()
+        self._expect(self.head_seconds)
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
         if self._late is None:
-            self._expect_head()
+            self._expect(self.head_seconds)
 
     def on_headers_complete(self) -> None:
-        self._has_head()
+        self._came()
+        self._unset_keepalive_if_required()
         super().on_headers_complete()
 
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.cycle.response_complete and self.cycle.more_body and not self.transport.is_closing():
+            self._expect(self.rest_seconds)
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        if self._late is not None:  # the rest of what was answered: uvicorn would wait for the next request for ever
+            self._came()
+            self.timeout_keep_alive_task = self.loop.call_later(
+                self.timeout_keep_alive, self.timeout_keep_alive_handler
+            )
+
     def connection_lost(self, exc: Exception | None) -> None:
-        self._has_head()
+        self._came()
         super().connection_lost(exc)
 
-    def _expect_head(self) -> None:
-        self._late = self.loop.call_later(self.head_seconds, self.transport.close)
+    def _expect(self, seconds: float) -> None:
+        self._late = self.loop.call_later(seconds, self._close, seconds)
 
-    def _has_head(self) -> None:
+    def _came(self) -> None:
         if self._late is not None:
             self._late.cancel()
             self._late = None
+
+    def _close(self, seconds: float) -> None:
+        """Not while an earlier request is answered: it is not read any further then, so nothing can come."""
+        if getattr(self.cycle, "response_complete", True):  # there is none before the first request
+            self.transport.close()
+        else:
+            self._expect(seconds)

@@ -2,26 +2,30 @@
 
 import asyncio
 import socket
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import AsyncIterator, Mapping
+from contextlib import ExitStack, closing
 from typing import Any
 
 import pytest
+import pytest_asyncio
 import uvicorn
 
 from bridge_project.up.requests import Requests
 from conversations.api.incoming import read_body
 from conversations.room import Room
-from tests.api.conftest import Served
+from tests.api.conftest import CHAT, Served
+from tests.servers import chat
 from tests.servers.client import Client
+from tests.servers.ports import wait_until
+from tests.servers.script import Gate, sse_answer
 from translation.errors import Overloaded, TooSlow
 
 HEAD = "POST /v1/messages HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: 20000000\r\n"
 
 
-def answered(served: Served, head: str) -> str:
+def answered(served: Served, head: str, seconds: float = 5.0) -> str:
     """The status line that a head alone gets; nothing of the body is ever sent."""
-    with closing(socket.create_connection(("127.0.0.1", served.bridge.port), timeout=5)) as sock:
+    with closing(socket.create_connection(("127.0.0.1", served.bridge.port), timeout=seconds)) as sock:
         sock.sendall(f"{head}\r\n".encode())
         try:
             return sock.recv(4096).decode().partition("\r\n")[0]
@@ -32,7 +36,20 @@ def answered(served: Served, head: str) -> str:
 def test_a_large_body_is_read_only_for_who_has_a_key(client: Client, served: Served) -> None:
     assert " 401 " in answered(served, HEAD)
     assert " 401 " in answered(served, f"{HEAD}x-api-key: nobody's\r\n")
-    assert answered(served, f"{HEAD}x-api-key: {client.api_key}\r\n") == ""
+    assert answered(served, f"{HEAD}x-api-key: {client.api_key}\r\n", seconds=0.5) == ""
+
+
+def test_a_body_without_a_length_takes_no_more_room_than_it_needs(client: Client, served: Served) -> None:
+    gate = Gate()
+    served.upstream.always(CHAT, sse_answer(gate, chat.chunk({"content": "ok"}), *chat.ending("stop")))
+    head = f"{HEAD}x-api-key: {client.api_key}\r\n".replace("content-length: 20000000", "transfer-encoding: chunked")
+    body = b'{"model":"claude-sonnet-4-5","max_tokens":9,"messages":[{"role":"user","content":"Hi"}]}'
+    with ExitStack() as stack:
+        for _ in range(40):
+            sock = stack.enter_context(closing(socket.create_connection(("127.0.0.1", served.bridge.port))))
+            sock.sendall(b"%b\r\n%x\r\n%b\r\n0\r\n\r\n" % (head.encode(), len(body), body))
+        wait_until(lambda: len(served.upstream.requests) == 40, "all of them to be served at a time")
+        gate.open()
 
 
 async def test_a_body_that_does_not_come_is_not_waited_for() -> None:
@@ -70,6 +87,20 @@ async def test_who_finds_no_room_waits_for_his_turn() -> None:
         gates[2].set()
 
 
+async def test_room_that_turns_out_to_be_too_much_or_too_little_is_made_right() -> None:
+    room = Room(size=10, patience=0.01)
+    async with room.taken(10) as place:
+        place.resize(4)
+        async with room.taken(6) as other:
+            other.resize(8)
+            place.resize(0)
+            with pytest.raises(Overloaded):
+                async with room.taken(3):
+                    pytest.fail("there was no room")
+    async with room.taken(10):
+        pass
+
+
 async def test_who_finds_no_room_for_long_is_told_to_come_again() -> None:
     room = Room(size=10, patience=0.01)
     async with room.taken(10):
@@ -92,27 +123,58 @@ async def _stay(room: Room) -> None:
 
 class Hasty(Requests):
     head_seconds = 0.1
+    rest_seconds = 0.2
 
 
 async def _hello(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+    if scope["path"] == "/slow":
+        await asyncio.sleep(3 * Hasty.head_seconds)
     await send({"type": "http.response.body", "body": b"ok"})
 
 
-async def test_a_head_that_never_ends_is_not_waited_for() -> None:
-    server = uvicorn.Server(uvicorn.Config(_hello, port=0, http=Hasty, lifespan="off", log_config=None))
+@pytest_asyncio.fixture
+async def port() -> AsyncIterator[int]:
+    config = uvicorn.Config(_hello, port=0, http=Hasty, lifespan="off", log_config=None, timeout_keep_alive=1)
+    server = uvicorn.Server(config)
     serving = asyncio.create_task(server.serve())
     while not server.started:  # noqa: ASYNC110 - uvicorn has no event for it
         await asyncio.sleep(0.01)
-    port = server.servers[0].sockets[0].getsockname()[1]
-    for beginning in (b"", b"GET / HTTP/1.1\r\nhost: x\r\n"):
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        # A whole request first: the next head has its own time.
-        writer.write(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n" if beginning else b"")
-        if beginning:
-            assert (await reader.readuntil(b"ok")).startswith(b"HTTP/1.1 200")
-        writer.write(beginning)
-        assert await asyncio.wait_for(reader.read(), 5) == b""
-        writer.close()
+    yield server.servers[0].sockets[0].getsockname()[1]
     server.should_exit = True
     await serving
+
+
+async def _said(port: int, *parts: bytes) -> bytes:
+    """All that a connection is told, until it is closed; each part is sent when the one before was answered."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    told = b""
+    for part in parts[:-1]:
+        writer.write(part)
+        told += await reader.readuntil(b"ok")
+    writer.write(parts[-1])
+    told += await asyncio.wait_for(reader.read(), 5)
+    writer.close()
+    return told
+
+
+GET = b"GET / HTTP/1.1\r\nhost: x\r\n"
+SLOW = GET.replace(b"/ ", b"/slow ")
+POST = b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\n"
+
+
+async def test_a_head_that_never_ends_is_not_waited_for(port: int) -> None:
+    assert await _said(port, b"") == b""
+    # A whole request first: the next head has its own time.
+    assert (await _said(port, GET + b"\r\n", GET)).count(b"200 OK") == 1
+
+
+async def test_a_head_that_is_not_read_yet_is_waited_for(port: int) -> None:
+    """Behind requests that are being answered nothing is read: what was sent of the next one is not late."""
+    assert (await _said(port, SLOW + b"\r\n" + SLOW + b"\r\n" + GET)).count(b"200 OK") == 2
+
+
+@pytest.mark.parametrize("rest", [b"1", b"1234567890", b"1234567890" + GET + b"\r\n"])
+async def test_a_connection_whose_body_was_not_wanted_is_closed_in_the_end(port: int, rest: bytes) -> None:
+    """Without another word, in the middle of the body or after it; a request that follows is served."""
+    assert (await _said(port, POST, rest)).count(b"200 OK") == 1 + rest.count(b"GET")
