@@ -48,12 +48,14 @@ class Reader:
         self._jobs.put((job, future))
         self.reads += 1
         waiting, since = patience.current(), self._loop.time()
+        left = waiting.left(since)
         try:
-            async with asyncio.timeout(waiting.left(since)):
+            async with asyncio.timeout(left):
                 return await future
         except TimeoutError:
             self.failures += 1
-            self._rest()
+            if left >= patience.WHOLE:  # who had waited before may have found a store that is only slow
+                self._rest()
             self._sever()
             raise StoreUnavailable from None
         finally:

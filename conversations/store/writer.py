@@ -204,6 +204,7 @@ class Writer:
             except Exception as error:  # noqa: BLE001 - the writer lives on, and nobody is told that it is stored
                 db.rollback()
                 if not is_transient(error):
+                    self.healthy = True  # it answered
                     self._one_by_one(db, batch, error)
                     return
                 db.close()

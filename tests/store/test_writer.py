@@ -203,6 +203,21 @@ async def test_a_request_that_has_waited_before_waits_less_behind_the_same_trans
     await store.writer.drain()
 
 
+async def test_a_request_without_patience_does_not_speak_for_the_store(store: Store) -> None:
+    go = threading.Event()
+
+    async def ask() -> None:
+        patience.begin()
+        now = asyncio.get_running_loop().time()
+        patience.current().waited(now - patience.WHOLE, now)
+        await store.read(lambda _: go.wait(10), None)
+
+    with pytest.raises(StoreUnavailable):
+        await asyncio.create_task(ask())
+    go.set()
+    assert await store.read(lambda _: "at once", None) == "at once"
+
+
 def test_a_request_has_one_patience_for_all_its_waits() -> None:
     whole, least = patience.WHOLE, patience.LEAST
     asked = patience.Patience()
@@ -233,6 +248,15 @@ async def test_an_outage_between_the_members_of_a_failed_batch_fails_the_rest_at
     outcomes = await asyncio.gather(*(store.write(Away()) for _ in range(5)), return_exceptions=True)
     assert [type(outcome) for outcome in outcomes] == [StoreUnavailable] * 5
     assert Away.tries == 2
+
+
+async def test_after_an_outage_a_refusal_shows_that_the_store_is_back(store: Store, key: ApiKey) -> None:
+    row, claim = conversation(key.pk), ClaimRow("request", "token")
+    await store.write(opening(row, claims=(claim,)))
+    store.writer.healthy = False  # as the outage left it
+    with pytest.raises(AlreadyClaimed):
+        await store.write(opening(row, claims=(claim,)))
+    await store.write(opening(row))
 
 
 @pytest.mark.parametrize("migrated", ["postgres"], indirect=True)
