@@ -166,9 +166,9 @@ class WebProcess:
         self.bridge = Bridge(
             self.store, State(self.store, rows), upstreams, router, self.limits, self.meter, rows, settings
         )
-        await self._look_around()
         await self._load_prices()
         await self.bridge.hosted.shelf.load()
+        await self._look_around()  # the last that may fail: until it is known, every process reads what is written
 
     async def _look_around(self) -> None:
         if self.bridge is not None:
