@@ -23,10 +23,10 @@ from conversations.ledger import Prices
 from conversations.limits import Admission, Limits
 from conversations.meter import Meter
 from conversations.preparing import Prepared, prepare
-from conversations.records import storable
 from conversations.repeats import Repeat, claims, refused
 from conversations.routing import Router
 from conversations.state import State
+from conversations.storable import storable
 from conversations.store import Store, others
 from conversations.store.database import timestamp
 from conversations.store.routes import SaveLearned, SaveRest

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from conversations.course import Course
 from conversations.preparing import Prepared, aim_elsewhere, build, outgoing
-from conversations.records import storable
+from conversations.storable import storable
 from translation import adapters, policies
 from translation.errors import BridgeError, InvalidRequest, RepeatedCall, UpstreamFault, UpstreamGaveUp
 from translation.values import Note

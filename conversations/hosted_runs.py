@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from conversations import records
 from conversations.hosted.values import Hosted, Outcome
+from conversations.storable import storable
 from conversations.store.hosted import ExecutionRow, FinishExecution, StartExecutions, packed
 from conversations.store.links import LinkRow
 from translation.errors import StoreUnavailable
@@ -65,7 +65,7 @@ class Runs:
 
     async def keep(self, id_: str, outcome: Outcome) -> str:
         """Store an outcome; its text as it may be shown then."""
-        text = records.storable(outcome.text, len(outcome.text))
+        text = storable(outcome.text, len(outcome.text))
         result, full = text.encode(), self._turn.ask.key.storage == "full"
         row = FinishExecution(
             conversation=self._turn.conversation.row.id,

@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from conversations import ids, records
+from conversations import ids, records, sent_rows, usage_rows
 from conversations.attempt import Attempt
 from conversations.hosted_runs import Runs
 from conversations.preparing import continued
@@ -159,7 +159,7 @@ class HostedTurn(Turn):
 
     async def _spend(self, finished: Finished) -> None:
         await self._count(finished)
-        self.entries.append(records.round_entry(self, finished.model))
+        self.entries.append(usage_rows.round_entry(self, finished.model))
         self._spent = _sum(self._spent, self.usage)
         self.usage = Usage()
 
@@ -228,7 +228,7 @@ class HostedTurn(Turn):
         """The first round is the turn's own; each further one is kept by what it adds to the one before."""
         if self._first is None or self.ask.key.storage != "full":
             return
-        prefix, tail = records.tail(self._last_sent, self.prepared.sent.body)
+        prefix, tail = sent_rows.tail(self._last_sent, self.prepared.sent.body)
         answer, meta = compress(b"".join(self.attempt.raw)), records.answer_meta(self.attempt)
         row = SaveRound(self.conversation.row.id, self.id, self._round, prefix, tail, answer, meta)
         await self.bridge.store.write(row)

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from conversations import ids
-from conversations.records import storable, storable_id
+from conversations.storable import storable, storable_id
 from conversations.store.links import LinkRow
 from translation.events import Event, ToolDropped, ToolEnded, ToolStarted
 from translation.values import Link, Origin

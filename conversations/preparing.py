@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from conversations.beside import beside, size_of
 from conversations.hosted.values import NOTHING_OFFERED, Hosted, Offered
-from conversations.records import digest
 from conversations.rejoining import rejoin
 from conversations.routing import Route
 from conversations.state import Conversation, Resolved, State
+from conversations.storable import digest
 from conversations.store.hosted import Ran
 from conversations.store.reads import Answer
 from translation import adapters, policies

@@ -6,28 +6,25 @@ import re
 import time
 from collections import Counter
 from functools import lru_cache
-from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from conversations import message_rows, secrets
+from conversations import message_rows, secrets, sent_rows, usage_rows
 from conversations.callers import secret_of
-from conversations.redaction import without_tokens
 from conversations.state import Sent
+from conversations.storable import digest, storable
 from conversations.store.database import timestamp
 from conversations.store.links import LinkRow
 from conversations.store.packing import compress
-from conversations.store.reads import SENT_CHAIN, Node
-from conversations.store.usage import UsageRow
-from conversations.store.writes import CloseTurn, MessageRow, OpenTurn, SaveMessages, SentRow
-from translation.adapter import UpstreamRequest
+from conversations.store.reads import Node
+from conversations.store.writes import CloseTurn, MessageRow, OpenTurn, SaveMessages
 from translation.errors import BridgeError
 from translation.memo import Memo
 from translation.unicode import well_formed
-from translation.values import Request, Usage
+from translation.values import Request
 
 if TYPE_CHECKING:
     from conversations.attempt import Attempt
@@ -39,18 +36,6 @@ _BLOBS: Memo[tuple[bytes, bytes]] = Memo(budget=8 * 1024 * 1024, largest=1024 * 
 # Also those of proxies and of whoever comes next: what sounds like a secret is one.
 SECRET_HEADER = re.compile(r"auth|cookie|token|secret|password|credential|signature|api-?key|-key$", re.IGNORECASE)
 HEADER_LIMIT = 8_000
-MOST_TOKENS = 1_000_000_000
-TOKEN_FIGURES = ("input_tokens", "output_tokens", "cache_read", "cache_write", "thinking_tokens")
-ID_LIMIT = 2_000  # within what an index of PostgreSQL takes
-
-
-class Delta(Struct, frozen=True):
-    """A request as sent: the turn whose request it begins like, how far, and the rest."""
-
-    parent: int | None
-    prefix: int
-    tail: bytes
-    depth: int
 
 
 class AttemptRecord(Struct, frozen=True):
@@ -81,10 +66,10 @@ class Opening(Struct, frozen=True):
 
 def opening(turn: Turn, last: Sent | None) -> Opening:
     ask, prepared, storage = turn.ask, turn.prepared, turn.ask.key.storage
-    received, sent, full = prepared.received, kept(ask.request, prepared.sent), storage == "full"
+    received, sent, full = prepared.received, sent_rows.kept(ask.request, prepared.sent), storage == "full"
     form = turn.bridge.form
     rows, head = message_rows.messages(prepared.conversation, received, prepared.chain, storage, form)
-    change = delta(last, sent.body if full else b"")
+    change = sent_rows.delta(last, sent.body if full else b"")
     system, tools = (_blob(raw) if full else NO_BLOB for raw in (received.raw_system, received.raw_tools))
     write = OpenTurn(
         conversation=prepared.conversation.row,
@@ -108,7 +93,7 @@ def opening(turn: Turn, last: Sent | None) -> Opening:
         sent_parent=change.parent,
         sent_prefix=change.prefix,
         sent_tail=change.tail,
-        sent_meta=_meta(sent),
+        sent_meta=sent_rows.meta(sent),
         sent_depth=change.depth,
         state_ms=turn.timings.state,
         blobs=tuple(blob for blob in (system, tools) if blob[0]),
@@ -136,7 +121,7 @@ def closing(turn: Turn, status: str, error: BridgeError | None, message: Message
         note_count=len(turn.notes),
         answer=compress(b"".join(attempt.raw)) if full else b"",
         answer_meta=_ending(attempt) if full else answer_meta(attempt),
-        usage=(*turn.entries, _usage(turn, status, returned)) if not _all_failed(turn) else tuple(turn.entries),
+        usage=usage_rows.entries(turn, status, returned),
         tools=_tools(turn),
         message=message,
         stop_reason=attempt.accumulator.stop_reason or "",
@@ -147,32 +132,13 @@ def closing(turn: Turn, status: str, error: BridgeError | None, message: Message
         first_token_ms=timings.first_token,
         duration_ms=timings.duration,
         release=turn.claims if status != "complete" else (),
-        sent=_sent_instead(turn),
+        sent=sent_rows.sent_instead(turn),
     )
 
 
 def _tools(turn: Turn) -> tuple[tuple[str, int], ...]:
     """How often the answer called each tool."""
     return tuple(Counter(call.name[:200] for call in turn.calls.values()).items()) if turn.calls else ()
-
-
-def used(row: CloseTurn) -> tuple[int, int]:
-    """Tokens of all kinds and millionths of a dollar, of all attempts."""
-    tokens = sum(entry.input_tokens + entry.output_tokens + entry.cache_read + entry.cache_write for entry in row.usage)
-    return tokens, sum(entry.cost_micros for entry in row.usage)
-
-
-def _sent_instead(turn: Turn) -> SentRow | None:
-    """The request that was really sent, where it is not the one that the turn was opened with."""
-    sent = kept(turn.ask.request, turn.hop[0])
-    if turn.ask.key.storage != "full" or sent.body == turn.recorded.body:
-        return None
-    return SentRow(compress(sent.body), _meta(sent))
-
-
-def kept(request: Request, sent: UpstreamRequest) -> UpstreamRequest:
-    """A request as it may be stored: as sent, but for what is secret in it."""
-    return replace(sent, body=without_tokens(sent.body)) if request.mcp_servers else sent
 
 
 def answer_meta(attempt: Attempt) -> bytes:
@@ -188,85 +154,6 @@ def _ending(attempt: Attempt) -> bytes:
     said = attempt.accumulator
     words = {"sequence": well_formed(said.sequence), "explanation": well_formed(said.explanation)}
     return msgspec.json.encode(_answer_meta(attempt) | {name: text for name, text in words.items() if text})
-
-
-def tail(before: bytes, body: bytes) -> tuple[int, bytes]:
-    """A request by what it adds to another: how much they share, and the rest."""
-    prefix = _shared(before, body)
-    return prefix, compress(body[prefix:])
-
-
-def _meta(sent: UpstreamRequest) -> bytes:
-    return msgspec.json.encode({"path": sent.path, "headers": dict(sent.headers), "stream": sent.stream})
-
-
-def _all_failed(turn: Turn) -> bool:
-    """Every attempt has its entry already, none of them brought an answer."""
-    return bool(turn.entries) and len(turn.entries) == len(turn.attempts)
-
-
-def _usage(turn: Turn, status: str, returned: str) -> UsageRow:
-    return replace(
-        _entry(turn, turn.usage, status),
-        attempt=len(turn.entries) + 1,
-        returned_model=storable(returned, 200),
-        tool_count=len(turn.calls) - sum(entry.tool_count for entry in turn.entries),
-        duration_ms=turn.timings.duration,
-        first_token_ms=turn.timings.first_token,
-    )
-
-
-def round_entry(turn: Turn, returned: str) -> UsageRow:
-    """Of a call that the answer went on after."""
-    attempts = turn.attempts
-    return replace(
-        _entry(turn, turn.usage, "complete"),
-        attempt=len(attempts),
-        returned_model=storable(returned, 200),
-        tool_count=len(turn.calls) - sum(entry.tool_count for entry in turn.entries),
-        duration_ms=attempts[-1].ms,
-    )
-
-
-def failed_entry(turn: Turn, elapsed: float) -> UsageRow:
-    """Of an attempt that brought nothing to show."""
-    return replace(_entry(turn, turn.estimate(), "error"), attempt=len(turn.attempts), duration_ms=elapsed)
-
-
-def _entry(turn: Turn, usage: Usage, status: str) -> UsageRow:
-    target = turn.prepared.route.target
-    return UsageRow(
-        attempt=0,
-        upstream=target.upstream,
-        model=target.model[:200],
-        status=status,
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        cache_read=usage.cache_read,
-        cache_write=usage.cache_write,
-        thinking_tokens=usage.thinking_tokens,
-        estimated=usage.estimated,
-        cost_micros=turn.bridge.prices.cost(target.upstream, target.model, usage),
-    )
-
-
-def countable(usage: Usage) -> Usage:
-    """An upstream's figures as a column takes them: some report less than nothing, some nonsense."""
-    figures = {name: getattr(usage, name) for name in TOKEN_FIGURES}
-    wrong = {name: figure for name, figure in figures.items() if not 0 <= figure <= MOST_TOKENS}
-    return replace(usage, **{name: min(max(figure, 0), MOST_TOKENS) for name, figure in wrong.items()})
-
-
-def storable(text: str, limit: int) -> str:
-    """Text of an upstream's as a text column takes it: PostgreSQL refuses NUL and what is too long, both surrogates."""
-    return well_formed(text).replace("\0", "\ufffd")[:limit]
-
-
-def storable_id(id_: str) -> str:
-    """An upstream's call id as it is; one that no column takes gets a name of its own, the same every time."""
-    if len(id_) <= ID_LIMIT and storable(id_, ID_LIMIT) == id_:
-        return id_
-    return f"{storable(id_, 40)}~{digest(id_.encode('utf-8', 'surrogatepass')).hex()}"
 
 
 def sealed(turn: Turn, links: tuple[LinkRow, ...]) -> tuple[LinkRow, ...]:
@@ -285,31 +172,6 @@ def now() -> str:
 def _blob(raw: bytes) -> tuple[bytes, bytes]:
     """Its digest, and how it is kept. Clients send the same system and tools with every turn."""
     return _BLOBS.get(raw, lambda: (digest(raw), compress(raw))) if raw else NO_BLOB
-
-
-def digest(data: bytes) -> bytes:
-    return blake2b(data, digest_size=16).digest()
-
-
-def delta(last: Sent | None, body: bytes) -> Delta:
-    """Against the conversation's last request; kept whole where little is shared, and now and then anyway."""
-    if last is not None and last.depth < SENT_CHAIN:
-        prefix = _shared(last.body, body)
-        if prefix * 2 >= len(body):
-            return Delta(last.turn, prefix, compress(body[prefix:]), last.depth + 1)
-    return Delta(None, 0, compress(body), 0)
-
-
-def _shared(one: bytes, other: bytes) -> int:
-    """The length of the common prefix, in a few comparisons."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def kept_headers(headers: dict[str, str]) -> bytes:

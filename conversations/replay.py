@@ -22,8 +22,8 @@ from conversations.estimates import Estimates
 from conversations.ledger import Prices
 from conversations.models import Conversation, Replay, Turn, UsageEntry
 from conversations.preparing import aim
-from conversations.records import storable
 from conversations.routing import Route, Router
+from conversations.storable import storable
 from conversations.store import reads
 from conversations.store.packing import unpacked
 from conversations.store.page import PageDatabase

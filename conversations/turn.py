@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from conversations import ids, links, message_rows, records, telemetry
+from conversations import ids, links, message_rows, records, sent_rows, telemetry, usage_rows
 from conversations.attempt import Attempt
 from conversations.beside import LARGE, beside, size_of
 from conversations.errand import Errand
 from conversations.limits import Admission
 from conversations.records import Timings
 from conversations.state import Conversation, Sent
+from conversations.storable import storable
 from conversations.store.links import LinkRow, SaveLinks
 from conversations.store.reads import KeyRow, Node
 from conversations.store.usage import UsageRow
@@ -76,7 +77,7 @@ class Turn:
         self.errand = Errand(bridge, prepared)
         self.claims = claims
         self.admission = admission
-        self.recorded = records.kept(ask.request, prepared.sent)  # the request that the store has as this turn's
+        self.recorded = sent_rows.kept(ask.request, prepared.sent)  # the request that the store has as this turn's
         self.id = bridge.rows.mint()
         self.message_id = ids.message_id()
         self.started = ask.received
@@ -144,7 +145,7 @@ class Turn:
     def _opening(self, last: Sent | None, made: records.Opening | None = None) -> records.Opening:
         opening = made or records.opening(self, last)
         self.head, self.depth = opening.head, opening.depth
-        self.recorded = records.kept(self.ask.request, self.prepared.sent)
+        self.recorded = sent_rows.kept(self.ask.request, self.prepared.sent)
         return opening
 
     async def _durable(self) -> None:
@@ -272,10 +273,10 @@ class Turn:
         target = self.prepared.route.target
         elapsed = round((time.perf_counter() - self._attempt_started) * 1000, 3)
         self._attempt_started = None
-        status, message = ("error", records.storable(error.message, 2000)) if error else ("complete", "")
+        status, message = ("error", storable(error.message, 2000)) if error else ("complete", "")
         self.attempts.append(records.AttemptRecord(target.upstream, target.model, status, message, elapsed))
         if error is not None:
-            self.entries.append(records.failed_entry(self, elapsed))
+            self.entries.append(usage_rows.failed_entry(self, elapsed))
 
     # ------------------------------------------------------------ each upstream read
 
@@ -343,7 +344,7 @@ class Turn:
     async def _count(self, finished: Finished) -> None:
         target, body, estimates = self.prepared.route.target, self.prepared.sent.body, self.bridge.estimates
         if finished.usage is not None:
-            self.usage = records.countable(finished.usage)
+            self.usage = usage_rows.countable(finished.usage)
             estimates.learn(target.upstream, target.model, body, self.usage)
         else:
             self.usage = await estimates.counted(target.upstream, target.model, body, self.accumulator.content)
@@ -394,12 +395,12 @@ class Turn:
 
     async def _settle(self, row: CloseTurn) -> None:
         if self.admission is not None:
-            await self.admission.settle(*records.used(row))
+            await self.admission.settle(*usage_rows.used(row))
 
     def _keep_sent(self) -> None:
         if self.ask.key.storage != "full" or not self._rows.stored:
             return
-        sent = records.kept(self.ask.request, self.hop[0])
+        sent = sent_rows.kept(self.ask.request, self.hop[0])
         depth = self.depth if sent.body == self.recorded.body else 0
         self.bridge.state.note_sent(self.conversation, Sent(self.id, depth, sent.body))
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conversations import records
+from conversations import sent_rows
 from conversations.models import ApiKey
 from conversations.state import Sent
 from conversations.store import Store, reads
@@ -33,7 +33,7 @@ async def test_requests_as_sent_are_rebuilt_byte_for_byte_over_200_turns(store: 
         if number == 120:
             body = b'{"model":"m","messages":[' + body[-80:]  # compacted
         sent = body[:-1] + b"]}"
-        change = records.delta(last, sent)
+        change = sent_rows.delta(last, sent)
         write = opening(
             row, sent_parent=change.parent, sent_prefix=change.prefix, sent_tail=change.tail, sent_depth=change.depth
         )

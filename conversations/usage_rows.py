@@ -1,0 +1,81 @@
+"""What a turn used, as lines of the ledger: one for each attempt."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from conversations.storable import storable
+from conversations.store.usage import UsageRow
+from conversations.store.writes import CloseTurn
+from translation.values import Usage
+
+if TYPE_CHECKING:
+    from conversations.turn import Turn
+
+MOST_TOKENS = 1_000_000_000
+TOKEN_FIGURES = ("input_tokens", "output_tokens", "cache_read", "cache_write", "thinking_tokens")
+
+
+def used(row: CloseTurn) -> tuple[int, int]:
+    """Tokens of all kinds and millionths of a dollar, of all attempts."""
+    tokens = sum(entry.input_tokens + entry.output_tokens + entry.cache_read + entry.cache_write for entry in row.usage)
+    return tokens, sum(entry.cost_micros for entry in row.usage)
+
+
+def entries(turn: Turn, status: str, returned: str) -> tuple[UsageRow, ...]:
+    """Of all its attempts, once it has ended. If none brought an answer, every one has its entry already."""
+    failed = tuple(turn.entries)
+    if failed and len(failed) == len(turn.attempts):
+        return failed
+    last = replace(
+        _entry(turn, turn.usage, status),
+        attempt=len(failed) + 1,
+        returned_model=storable(returned, 200),
+        tool_count=len(turn.calls) - sum(entry.tool_count for entry in failed),
+        duration_ms=turn.timings.duration,
+        first_token_ms=turn.timings.first_token,
+    )
+    return (*failed, last)
+
+
+def round_entry(turn: Turn, returned: str) -> UsageRow:
+    """Of a call that the answer went on after."""
+    attempts = turn.attempts
+    return replace(
+        _entry(turn, turn.usage, "complete"),
+        attempt=len(attempts),
+        returned_model=storable(returned, 200),
+        tool_count=len(turn.calls) - sum(entry.tool_count for entry in turn.entries),
+        duration_ms=attempts[-1].ms,
+    )
+
+
+def failed_entry(turn: Turn, elapsed: float) -> UsageRow:
+    """Of an attempt that brought nothing to show."""
+    return replace(_entry(turn, turn.estimate(), "error"), attempt=len(turn.attempts), duration_ms=elapsed)
+
+
+def _entry(turn: Turn, usage: Usage, status: str) -> UsageRow:
+    target = turn.prepared.route.target
+    return UsageRow(
+        attempt=0,
+        upstream=target.upstream,
+        model=target.model[:200],
+        status=status,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cache_read=usage.cache_read,
+        cache_write=usage.cache_write,
+        thinking_tokens=usage.thinking_tokens,
+        estimated=usage.estimated,
+        cost_micros=turn.bridge.prices.cost(target.upstream, target.model, usage),
+    )
+
+
+def countable(usage: Usage) -> Usage:
+    """An upstream's figures as a column takes them: some report less than nothing, some nonsense."""
+    figures = {name: getattr(usage, name) for name in TOKEN_FIGURES}
+    wrong = {name: figure for name, figure in figures.items() if not 0 <= figure <= MOST_TOKENS}
+    return replace(usage, **{name: min(max(figure, 0), MOST_TOKENS) for name, figure in wrong.items()})
