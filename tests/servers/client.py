@@ -27,7 +27,11 @@ class Event(NamedTuple):
 class Client:
     def __init__(self, url: str, api_key: str) -> None:
         self.api_key = api_key
-        self.http = httpx.Client(base_url=url, headers={"x-api-key": api_key}, timeout=30, verify=NO_AUTHORITIES)
+        # Many threads may share it. httpx would close connections above its limits that another thread has just got.
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=None)
+        self.http = httpx.Client(
+            base_url=url, headers={"x-api-key": api_key}, timeout=30, verify=NO_AUTHORITIES, limits=limits
+        )
 
     def close(self) -> None:
         self.http.close()
