@@ -34,6 +34,7 @@ from conversations.models import (
     TurnStatus,
     UsageEntry,
 )
+from conversations.store import others
 from translation.errors import Conflict
 
 log = logging.getLogger(__name__)
@@ -44,7 +45,7 @@ ENTRIES = 5_000
 DEAD_AFTER = expiry.DEAD_AFTER
 REQUEST_CLAIMS = dt.timedelta(minutes=10)
 CHANGES = dt.timedelta(hours=1)
-DEAD_PROCESSES = dt.timedelta(days=1)
+DEAD_PROCESSES = dt.timedelta(seconds=others.REMEMBERED)
 OWNED: tuple[type[models.Model], ...] = (
     Claim,
     LiveSnapshot,

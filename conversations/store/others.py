@@ -7,6 +7,7 @@ from conversations.store.database import Database
 PLAIN, PACKED = 0, 1  # a message in a row, or several
 NEWEST = PACKED
 DEAD_AFTER = 30.0  # seconds without a sign of life
+REMEMBERED = 86_400.0  # seconds after it, in which a version may be gone back to
 
 
 def changes(db: Database, seconds: float, seen: set[int]) -> list[tuple[Any, ...]]:
@@ -22,8 +23,12 @@ def changes(db: Database, seconds: float, seen: set[int]) -> list[tuple[Any, ...
 
 
 def form(db: Database) -> int:
-    """The newest form of rows that every living process reads: while a version is rolled out, older ones still work."""
-    since, ago = _since(db, DEAD_AFTER)
+    """The newest form of rows that every process of the last day reads.
+
+    While a version is rolled out, older ones still work. For a day after that they may be started again, and may have
+    left a worker, of which nobody here knows.
+    """
+    since, ago = _since(db, REMEMBERED)
     ((lowest,),) = db.query(f"SELECT MIN(form) FROM conversations_process WHERE seen_at > {since}", (ago,))  # noqa: S608
     return NEWEST if lowest is None else int(lowest)
 
