@@ -74,7 +74,7 @@ class Message(models.Model):
     answers = models.PositiveIntegerField(
         default=0, help_text="How many answers of the bridge are in the chain up to here."
     )
-    span = models.PositiveIntegerField(
+    span = models.IntegerField(
         default=1,
         db_default=1,
         help_text="How many messages are in it. The hash and the depth are those of the last one.",
