@@ -5,11 +5,11 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from django.apps import apps
 from django.conf import settings
 from django.contrib.auth import get_user_model
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, IntegrityError, connection
 
+from bridge_project.up import migrating
 from bridge_project.up.announcement import FirstRun
 from bridge_project.up.errors import StartError
 from conversations import keys
@@ -23,8 +23,8 @@ def prepare() -> FirstRun:
     try:
         if connection.vendor == "sqlite":
             check_file(Path(settings.DATABASES["default"]["NAME"]))
-        if migrations_are_pending():
-            migrate()
+        if migrating.pending():
+            migrating.migrate()
         return FirstRun(admin_password=first_operator(), api_key=first_key())
     except (DatabaseError, sqlite3.Error) as error:
         raise StartError(f"the database {_database()} cannot be used: {_first_line(error)}") from error
@@ -42,34 +42,16 @@ def check_file(path: Path) -> None:
         raise StartError(f"the database {path} is damaged ({verdict}): restore a backup or move the file away")
 
 
-def migrations_are_pending() -> bool:
-    """Compares names only: loading every migration to learn that nothing is to do would double the start."""
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT app, name FROM django_migrations")
-            applied = set(cursor.fetchall())
-    except DatabaseError:
-        return True
-    return any(
-        (app.label, file.stem) not in applied
-        for app in apps.get_app_configs()
-        for file in Path(app.path, "migrations").glob("[!_]*.py")
-    )
-
-
-def migrate() -> None:
-    from django.core.management import call_command  # noqa: PLC0415 - most starts have nothing to migrate
-
-    call_command("migrate", verbosity=0, interactive=False)
-
-
 def first_operator() -> str | None:
     """The generated password, if one was generated."""
     users = get_user_model()._default_manager
     if users.exists():
         return None
     password = settings.BRIDGE_ADMIN_PASSWORD or secrets.token_urlsafe(12)
-    users.create_superuser(settings.BRIDGE_ADMIN_USER, password=password)
+    try:
+        users.create_superuser(settings.BRIDGE_ADMIN_USER, password=password)
+    except IntegrityError:
+        return None  # another one prepares the same database, and was first
     return None if settings.BRIDGE_ADMIN_PASSWORD else password
 
 
