@@ -9,6 +9,7 @@ from conversations.api.exchange import LeanResponse
 from conversations.api.lean import refused
 from conversations.process import WebProcess
 from conversations.repeats import Repeat
+from conversations.store import patience
 from conversations.turn import Turn
 from translation.errors import BridgeError, OwnFault
 from translation.events import WireEvent
@@ -83,7 +84,7 @@ class _Stream:
             self._turn.nudge()
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        turn, renderer = self._turn, self._renderer
+        turn, renderer, asked = self._turn, self._renderer, patience.current()
         self._process.quiet.add(self)
         try:
             while not self._first.done():
@@ -93,6 +94,7 @@ class _Stream:
             first = self._first.result()
             yield self._sent(self._late_warnings() + renderer.events(first))
             while not turn.done:
+                asked.spent = 0.0
                 wire = await turn.read()
                 if wire:
                     yield self._sent(self._late_warnings() + renderer.events(wire))

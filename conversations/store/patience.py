@@ -1,7 +1,8 @@
 """How long a request waits for the store: so long in all, however often it has to ask.
 
 A request that waits, is answered late and waits again would otherwise tell its client of an outage only after the sum
-of these waits. Waits that are long past do not count: the upstream has answered since, or the stream has gone on.
+of these waits. Waits that are long past do not count, the upstream has answered since; nor do those before the last
+thing that its client was shown: a stream that goes on has a store that is slow, not one that is away.
 """
 
 from contextvars import ContextVar
@@ -13,23 +14,23 @@ FORGIVEN = 2.0  # seconds after which a wait no longer counts
 
 
 class Patience:
-    """Of one request, by the event loop's clock."""
+    """Of one request, by the event loop's clock. Whoever shows something of it sets `spent` to nothing."""
 
-    __slots__ = ("_last", "_spent")
+    __slots__ = ("_last", "spent")
 
     def __init__(self) -> None:
-        self._spent = 0.0
+        self.spent = 0.0
         self._last = float("-inf")  # when the last wait ended
 
     def left(self, now: float) -> float:
-        return WHOLE if now - self._last > FORGIVEN else max(WHOLE - self._spent, LEAST)
+        return WHOLE if now - self._last > FORGIVEN else max(WHOLE - self.spent, LEAST)
 
     def waited(self, since: float, now: float) -> None:
         if now - since <= SLOW:
             return
         if since - self._last > FORGIVEN:
-            self._spent = 0.0
-        self._spent += now - max(since, self._last)  # waits at the same time are one
+            self.spent = 0.0
+        self.spent += now - max(since, self._last)  # waits at the same time are one
         self._last = now
 
 

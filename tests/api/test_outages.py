@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import psycopg
 import pytest
 
 from tests.api.conftest import Connect, Serve, Served
@@ -13,7 +14,7 @@ from tests.servers import chat
 from tests.servers.client import TOOL, Client, folded, names, result
 from tests.servers.ports import wait_until
 from tests.servers.postgres import running_postgres
-from tests.servers.script import Gate, sse_answer
+from tests.servers.script import Gate, Pause, sse_answer
 
 CALL = ("call_1", "get_weather", {"city": "Oslo"})
 
@@ -124,3 +125,21 @@ def _ask_while_locked(served: Served, client: Client, gate: Gate) -> Any:
         gate.open()
         asking.join()
     return answers[0]
+
+
+@pytest.mark.parametrize("database", ["postgres"], indirect=True)
+def test_a_stream_goes_on_beside_a_store_that_is_only_slow(client: Client, served: Served) -> None:
+    """Each call is stored in time; that all of them together take longer than anyone waits is no outage."""
+    pieces = [chat.call_chunk(n, '{"city": "Oslo"}', f"call_{n}", "get_weather") for n in range(4)]
+    served.chat(sse_answer(*(step for piece in pieces for step in (piece, Pause(0.7))), *chat.ending("tool_calls")))
+    with psycopg.connect(served.database_url, autocommit=True) as db:
+        db.execute("""CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql
+            AS 'BEGIN PERFORM pg_sleep(0.3); RETURN NULL; END'""")
+        db.execute("""CREATE TRIGGER slow AFTER INSERT OR UPDATE ON conversations_toolmapping
+            FOR EACH STATEMENT EXECUTE FUNCTION slow()""")
+        try:
+            response = client.ask("Weather?", stream=True, tools=[TOOL])
+        finally:
+            db.execute("DROP FUNCTION slow CASCADE")
+    assert response.text.count("event: content_block_stop") == 4
+    assert "event: message_stop" in response.text
