@@ -83,8 +83,7 @@ class Conversation:
         self.links.update(known.links)
         self.turns.update(known.turns)
         self.origins.update(known.origins)
-        if known.node is not None:
-            self.nodes[known.node.chain_hash] = known.node
+        self.nodes.update({node.chain_hash: node for node in known.nodes})
 
     def deepest(self, chain: Sequence[bytes]) -> tuple[int, Node | None]:
         """How many messages of this chain are stored, and the last of those."""
@@ -208,11 +207,12 @@ class State:
     async def know(self, conversation: Conversation, wanted: Wanted) -> Snapshot:
         """A snapshot that holds everything stored about what the request mentions."""
         missing = tuple(id_ for id_ in wanted.tool_use_ids if id_ not in conversation.links)
-        hashes = tuple(hash_ for hash_ in wanted.hashes if hash_ not in conversation.nodes)
+        # A message whose place is known may be an answer all the same whose state is not.
+        hashes = tuple(hash_ for hash_ in wanted.hashes if hash_ not in conversation.turns)
         if conversation.stored and (missing or hashes):
             job = partial(reads.known, conversation_id=conversation.row.id, tool_use_ids=missing, hashes=hashes)
             self.misses += 1
-            conversation.learn(await self._store.read(job, Known({}, {}, {}, None)))
+            conversation.learn(await self._store.read(job, Known({}, {}, {}, ())))
         else:
             self.hits += 1
         return conversation.snapshot

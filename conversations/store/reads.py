@@ -63,9 +63,9 @@ class Known(Struct, frozen=True):
     """What the store knows of the ids and hashes that a request mentions."""
 
     links: dict[str, Link]
-    turns: dict[bytes, int]
+    turns: dict[bytes, int]  # of every message that is stored; 0 is nobody's answer
     origins: dict[int, Origin]
-    node: Node | None  # the deepest stored message of the request
+    nodes: tuple[Node, ...]
 
 
 class Stored(Struct, frozen=True):
@@ -177,18 +177,16 @@ def by_prefix(db: Database, key: int, hashes: Sequence[bytes]) -> Found | None:
 
 def known(db: Database, conversation_id: int, tool_use_ids: Sequence[str], hashes: Sequence[bytes]) -> Known:
     links = _links(db, conversation_id, tool_use_ids)
-    node: Node | None = None
+    nodes: list[Node] = []
     turns: dict[bytes, int] = {}
     for chunk in _chunks(hashes):
         sql = f"""SELECT chain_hash, depth, answers, turn_id, message_id FROM conversations_message
             WHERE conversation_id = %s AND chain_hash IN ({_marks(chunk)})"""
         for chain_hash, depth, answers, turn, message_id in db.query(sql, (conversation_id, *chunk)):
-            if message_id:
-                turns[bytes(chain_hash)] = turn
-            if node is None or depth > node.depth:
-                node = Node(bytes(chain_hash), depth, answers)
-    wanted = {link.turn_id for link in links.values()} | set(turns.values())
-    return Known(links, turns, _origins(db, conversation_id, sorted(wanted)), node)
+            turns[bytes(chain_hash)] = turn if message_id else 0
+            nodes.append(Node(bytes(chain_hash), depth, answers))
+    wanted = {link.turn_id for link in links.values()} | set(turns.values()) - {0}
+    return Known(links, turns, _origins(db, conversation_id, sorted(wanted)), tuple(nodes))
 
 
 def _links(db: Database, conversation_id: int, tool_use_ids: Sequence[str]) -> dict[str, Link]:

@@ -6,14 +6,16 @@ from typing import Any
 
 import pytest
 
-from conversations import sent_rows
+from conversations import ids, sent_rows
 from conversations.models import ApiKey
-from conversations.state import Sent
+from conversations.state import Sent, State
 from conversations.store import Store, reads
 from conversations.store.database import Database
 from conversations.store.usage import UsageRow
 from tests.store.rows import closing, conversation, links, message, opening
 from translation.errors import StoreUnavailable
+from translation.state import Wanted
+from translation.values import Origin
 
 NONE: list[reads.Stored] = []
 pytestmark = pytest.mark.usefixtures("migrated")
@@ -70,7 +72,7 @@ async def test_links_come_back_with_everything_of_any_number(store: Store, key: 
     await store.write(links(row, first.turn, *ids, arguments=b'{"a":"\\u0000"}', state=b'{"s":1}', status="pending"))
     known = await store.read(
         partial(reads.known, conversation_id=row.id, tool_use_ids=[*ids, "toolu_unknown"], hashes=[]),
-        reads.Known({}, {}, {}, None),
+        reads.Known({}, {}, {}, ()),
     )
     assert sorted(known.links) == sorted(ids)
     link = known.links["toolu_7"]
@@ -113,6 +115,26 @@ async def test_a_turn_that_ended_is_what_a_continuation_starts_from(store: Store
     assert delivered is not None
     used = delivered.ending.usage
     assert (delivered.content, used.input_tokens, used.thinking_tokens) == (answer.content, 3, 2)
+
+
+async def test_an_answer_of_another_process_brings_its_state_after_its_history_was_read(
+    store: Store, key: ApiKey
+) -> None:
+    """A thread goes on with what is stored: where its messages lie is known before what made them."""
+    row, question, said = conversation(key.pk), message(b"q" * 16, b"", 1), b"s" * 16
+    first = opening(row, messages=(question,))
+    answer = message(
+        said, b"q" * 16, 2, role="assistant", answers=1, message_id="msg_1", upstream="openai", model="m", state=b"{}"
+    )
+    await store.write(first)
+    await store.write(closing(row, first.turn, message=answer))
+    state = State(store, ids.RowIds(1))
+    known = state._entry(key.pk, reads.Found(row.id, row.external_id))
+    assert [stored.chain_hash for stored in await state.path(known, said)] == [b"q" * 16, said]
+    snapshot = await state.know(known, Wanted((), (said,)))
+    assert snapshot.origins[snapshot.turns[said]] == Origin("openai", "m", b"{}")
+    await state.know(known, Wanted((), (said,)))
+    assert (state.misses, state.hits) == (1, 1)
 
 
 async def test_a_read_that_fails_is_an_outage_and_the_next_one_works(store: Store, key: ApiKey) -> None:

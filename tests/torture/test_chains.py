@@ -16,7 +16,7 @@ from pathlib import Path
 
 import anthropic
 import httpcore
-import httpx
+import httpx2
 import pytest
 from anthropic import Anthropic
 
@@ -180,7 +180,7 @@ def _chain(sdk: Anthropic, number: int, name: str, models: Models) -> int:
         for attempt in range(TRIES):
             try:
                 message = conversation.turn(BY_NAME[name].route)
-            except (anthropic.APIError, httpx.HTTPError, httpcore.NetworkError) as error:  # the SDK lets a cut through
+            except (anthropic.APIError, httpx2.HTTPError, httpcore.NetworkError) as error:  # the SDK lets a cut through
                 failure = repr(error)
                 if not _passing(error):
                     raise AssertionError(f"{echo}: {error}; {models.refusals[-1:]}") from error
