@@ -1,10 +1,10 @@
 """The memo of pure functions."""
 
-from translation.memo import Memo
+from translation.memo import ENTRY, Memo
 
 
 def test_work_is_done_once() -> None:
-    memo: Memo[int] = Memo(budget=100, largest=50)
+    memo: Memo[int] = Memo(budget=10_000, largest=50)
     calls: list[int] = []
 
     def work() -> int:
@@ -16,13 +16,13 @@ def test_work_is_done_once() -> None:
 
 
 def test_what_is_too_large_is_not_kept() -> None:
-    memo: Memo[int] = Memo(budget=100, largest=3)
+    memo: Memo[int] = Memo(budget=10_000, largest=3)
     values = iter((1, 2))
     assert [memo.get(b"large", lambda: next(values)) for _ in range(2)] == [1, 2]
 
 
 def test_what_was_not_used_since_goes_first() -> None:
-    memo: Memo[str] = Memo(budget=16, largest=8)
+    memo: Memo[str] = Memo(budget=4 * (ENTRY + 4), largest=8)
     memo.get(b"aaaa", lambda: "a")
     memo.get(b"bbbb", lambda: "b")
     memo.get(b"cccc", lambda: "c")  # a and b are the older generation now
