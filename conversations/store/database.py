@@ -37,10 +37,14 @@ TRANSIENT = (
     psycopg.OperationalError,
     psycopg.InterfaceError,
     psycopg.errors.ReadOnlySqlTransaction,  # a server that is being replaced by another one
+    psycopg.errors.IdleInTransactionSessionTimeout,
     *OUTDATED,
 )
 ROWS_AT_ONCE = (64, 16, 4, 2, 1)  # few sizes: each is a statement that stays prepared
 ERRORS = (sqlite3.Error, psycopg.Error)
+# A process whose machine is gone leaves its transaction open, and nobody could write to its conversations for hours.
+# For this transaction only: a pooler gives the connection to somebody else afterwards.
+ABANDONED = "SET LOCAL idle_in_transaction_session_timeout = '5s'"
 CONFLICTS = (sqlite3.IntegrityError, psycopg.IntegrityError)  # with a row that another process made meanwhile
 
 
@@ -120,6 +124,7 @@ class Database:
         self._pipeline = connection.pipeline()
         self._sync = self._pipeline.__enter__().sync
         connection.execute("BEGIN")
+        connection.execute(ABANDONED)
 
     def commit(self) -> None:
         if self._pipeline is not None:

@@ -27,8 +27,9 @@ class Event(NamedTuple):
 class Client:
     def __init__(self, url: str, api_key: str) -> None:
         self.api_key = api_key
-        # Many threads may share it. httpx would close connections above its limits that another thread has just got.
-        limits = httpx.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=None)
+        # Many threads may share it: httpx closes connections above its limits that another thread has just got. The
+        # server closes those that have been idle for 75 seconds.
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=20)
         self.http = httpx.Client(
             base_url=url, headers={"x-api-key": api_key}, timeout=30, verify=NO_AUTHORITIES, limits=limits
         )

@@ -277,6 +277,29 @@ def test_a_server_that_does_not_answer_is_not_left_with_half_open_connections(mi
             gc.enable()
 
 
+@pytest.mark.parametrize("migrated", ["postgres"], indirect=True)
+async def test_a_transaction_that_nobody_ends_does_not_keep_its_conversation(store: Store, key: ApiKey) -> None:
+    row = conversation(key.pk)
+    await store.write(opening(row))
+    gone = Database()
+
+    def begun() -> None:
+        gone.begin()
+        opening(row, created=False).apply(gone)
+        gone._sync()  # here its machine loses power
+
+    await asyncio.to_thread(begun)
+    async with asyncio.timeout(20):
+        while True:
+            try:
+                await store.write(opening(row, created=False))
+            except StoreUnavailable:
+                await asyncio.sleep(0.2)
+            else:
+                break
+    await asyncio.to_thread(gone.close)
+
+
 async def test_a_lost_connection_is_retried(store: Store, key: ApiKey, migrated: str) -> None:
     row = conversation(key.pk)
     await store.write(opening(row))
