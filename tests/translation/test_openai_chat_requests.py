@@ -280,6 +280,23 @@ def test_only_tool_turns_carry_reasoning_unless_the_profile_wants_all() -> None:
     assert body(plain, "deepseek", replay_reasoning="always")["messages"][1]["reasoning_content"] == "First, look."
 
 
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        (b'{"reasoning_content":"x","reasoning_details":[{"type":"reasoning.text","text":"x"}]}', "x"),
+        (b'{"reasoning_details":[{"type":"reasoning.encrypted","data":"AAAA"}]}', " "),
+        (b'{"reasoning_content":"\\r\\n"}', " "),
+    ],
+)
+@pytest.mark.parametrize(("provider", "model"), [("deepseek", "deepseek-v4-flash"), ("moonshot", "kimi-k2.6")])
+def test_who_asks_for_reasoning_gets_it_in_its_own_field(
+    provider: str, model: str, state: bytes, expected: str
+) -> None:
+    _, message, *_ = body(turn(Origin(provider, model, state)), provider, model)["messages"]
+    assert message["reasoning_content"] == expected
+    assert "reasoning_details" not in message
+
+
 def test_openrouter_gets_its_details_back_as_they_were() -> None:
     state = b'{"reasoning_content":"x","reasoning_details":[{"type":"reasoning.text","text":"x","signature":"EqQ="}]}'
     message = body(turn(Origin("openrouter", "m", state)), "openrouter")["messages"][1]

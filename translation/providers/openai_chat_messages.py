@@ -136,9 +136,9 @@ class History:
         if replay == "never" or (replay == "tool_turns" and not calls):
             return {}
         state = self._state(message)
-        if state.reasoning_details:
+        if state.reasoning_details and not self._profile.reasoning_placeholder:  # else its own field is asked for
             return {"reasoning_details": state.reasoning_details}
-        if state.reasoning_content:
+        if state.reasoning_content.strip():
             return {self._profile.reasoning_field: state.reasoning_content}
         thinks = self._request.thinking is None or self._request.thinking.kind != "disabled"
         if not (calls and thinks and self._profile.reasoning_placeholder):
