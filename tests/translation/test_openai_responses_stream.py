@@ -117,13 +117,42 @@ def test_an_empty_delta_is_nothing() -> None:
 
 def test_reasoning_before_an_empty_message_belongs_to_what_comes_next() -> None:
     events = run(
-        done(type="reasoning", id="rs", encrypted_content="blob") | {"output_index": 0},
+        done(type="reasoning", id="rs", summary=[], encrypted_content="blob") | {"output_index": 0},
         done(type="message", content=[]) | {"output_index": 1},
         done(type="function_call", name="f", call_id="1") | {"output_index": 2},
         COMPLETED,
     )
-    state = {"reasoning": [{"type": "reasoning", "id": "rs", "encrypted_content": "blob"}]}
+    state = {"reasoning": [{"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "blob"}]}
     assert describe(events)[1] == {"type": "ToolEnded", "call": 0, "arguments": "{}", "state": state}
+
+
+SUMMARY = [{"type": "summary_text", "text": "hm"}]
+ITEM = {"type": "reasoning", "id": "rs", "summary": SUMMARY, "content": None, "encrypted_content": "blob"}
+
+
+@pytest.mark.parametrize(
+    ("item", "kept"),
+    [
+        (ITEM, [ITEM]),
+        (ITEM | {"idx": 1, "role": "assistant"}, [ITEM]),
+        (ITEM | {"summary": [SUMMARY[0] | {"x": 1}]}, [ITEM]),
+        (ITEM | {"summary": None}, []),
+        (ITEM | {"summary": [{"text": "hm"}]}, []),
+        (ITEM | {"content": [{"type": "output_text", "text": "hm"}]}, []),
+        (ITEM | {"encrypted_content": ""}, []),
+        (ITEM | {"encrypted_content": None}, []),
+    ],
+)
+def test_reasoning_is_kept_as_far_as_the_api_takes_it_back(item: dict[str, object], kept: list[object]) -> None:
+    call = done(type="function_call", name="f", call_id="1") | {"output_index": 1}
+    events = run(done(**item) | {"output_index": 0}, call, COMPLETED)
+    (state,) = [event.state for event in events if isinstance(event, ToolEnded)]
+    assert (msgspec.json.decode(state).get("reasoning", []) if state else []) == kept
+
+
+def test_a_phase_that_is_none_is_not_kept() -> None:
+    text = {"type": "output_text", "text": "hello"}
+    assert describe(run(done(type="message", phase="role", content=[text]), COMPLETED))[-1].get("state") is None
 
 
 def test_an_item_without_a_counterpart_is_noted() -> None:
@@ -198,7 +227,7 @@ def test_a_whole_answer_that_failed_is_an_error() -> None:
 
 def test_an_item_that_comes_twice_goes_back_under_its_id_once() -> None:
     call = done(type="function_call", id="fc_1", call_id="c1", name="f", arguments="{}")
-    reasoning = done(type="reasoning", id="rs_1", encrypted_content="gAAA")
+    reasoning = done(type="reasoning", id="rs_1", summary=[], encrypted_content="gAAA")
     text = done(type="message", id="msg_1", content=[{"type": "output_text", "text": "a"}])
     states = [event.state for event in run(reasoning, call, reasoning, call, COMPLETED) if isinstance(event, ToolEnded)]
     assert [msgspec.json.decode(state).get("id") if state else None for state in states] == ["fc_1", None]

@@ -5,8 +5,10 @@ is known before the call is complete; the message's state holds what came after 
 length, since adjacent ones reach the client as one block.
 """
 
+from typing import Literal
+
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.structs import replace
 
 from translation.values import Message, Origin, Text, ToolUse
@@ -28,6 +30,46 @@ class State(Struct, frozen=True, omit_defaults=True):
 
 
 NOTHING = State()
+PHASES = ("commentary", "final_answer")
+
+
+class _Summary(Struct):
+    type: Literal["summary_text"]
+    text: str
+
+
+class _Thought(Struct):
+    type: Literal["reasoning_text"]
+    text: str
+
+
+class _Reasoning(Struct):
+    """What the API takes back as a reasoning item: it refuses one without a summary, and unknown fields."""
+
+    type: Literal["reasoning"]
+    summary: tuple[_Summary, ...]
+    encrypted_content: str
+    id: str | UnsetType | None = UNSET
+    content: tuple[_Thought, ...] | UnsetType | None = UNSET
+    status: str | UnsetType | None = UNSET
+
+
+_REASONING = msgspec.json.Decoder(_Reasoning)
+
+
+def replayable(raw: Raw) -> Raw | None:
+    """A reasoning item as it can go back: the bytes that came, unless the API would refuse them; None for no such item.
+
+    Without the blob there is nothing to replay: the upstream kept nothing (`store: false`).
+    """
+    try:
+        item = _REASONING.decode(raw)
+    except msgspec.ValidationError:
+        return None
+    known = msgspec.json.encode(item)
+    if not item.encrypted_content:
+        return None
+    return raw.copy() if msgspec.json.decode(known) == msgspec.json.decode(raw) else Raw(known)
 
 
 def pack(state: State) -> bytes:

@@ -22,7 +22,7 @@ from translation.events import (
 )
 from translation.providers.openai_responses_errors import in_band, told
 from translation.providers.openai_responses_search import citations, search_blocks
-from translation.providers.openai_responses_state import State, TextState, pack
+from translation.providers.openai_responses_state import PHASES, State, TextState, pack, replayable
 from translation.providers.openai_responses_wire import (
     FRAME,
     ITEM,
@@ -211,16 +211,17 @@ class ResponsesStream:
         length = sum(len(part.text) for part in parts if part.text)
         if length:
             id_ = item.id if item.id and self._new(item.id) else ""
-            self._texts.append(TextState(length, id_, item.phase or "", tuple(self._reasoning)))
+            phase = item.phase if item.phase in PHASES else ""
+            self._texts.append(TextState(length, id_, phase, tuple(self._reasoning)))
             self._reasoning = []
 
     def _reasoned(self, opened: _Open, item: OutputItem, raw: Raw, out: list[Event]) -> None:
         if not opened.length:
             texts = [part.text for part in (item.summary or item.content or ()) if part.text]
             out.extend([ThinkingDelta("\n\n".join(texts))] if texts else [])
-        # Without the blob there is nothing to replay: the upstream kept nothing (`store: false`).
-        if item.encrypted_content and self._new(item.id or bytes(raw)):
-            self._reasoning.append(raw.copy())
+        kept = replayable(raw)
+        if kept is not None and self._new(item.id or bytes(raw)):
+            self._reasoning.append(kept)
 
     def _new(self, item: object) -> bool:
         known = item in self._seen
