@@ -1,5 +1,6 @@
 """Requests to Anthropic: the client's bytes, provenance of thinking, errors, the retry without thinking."""
 
+import re
 from typing import Any
 
 import msgspec
@@ -299,6 +300,27 @@ def test_an_id_with_refused_characters_has_one_alias() -> None:
     assert call["content"][0]["id"].startswith("toolu_")
     assert call["content"][1]["id"] == "toolu_2"
     assert rules(sent) == ["id-aliased", "id-aliased"]
+
+
+@pytest.mark.parametrize("name", ["get_weather{", "{}", "x" * 300, "Wetter✓", "a b"])
+def test_a_call_whose_name_is_refused_has_one_alias_and_the_rest_stays(name: str) -> None:
+    messages = (
+        Message("assistant", (ToolUse("toolu_1", name, b"{}"), ToolUse("toolu_2", "f", b"{}"))),
+        Message("user", (ToolResult("toolu_1"), ToolResult("toolu_2")), raw=b'{"role":"user","content":"as it was"}'),
+    )
+    sent = build(Request(model="m", messages=messages, max_tokens=1))
+    first, second = msgspec.json.decode(sent.body)["messages"][0]["content"]
+    assert re.fullmatch("[a-zA-Z0-9_-]{1,128}", first["name"])
+    assert (first["id"], second["id"], second["name"]) == ("toolu_1", "toolu_2", "f")
+    assert sent.body.endswith(b'{"role":"user","content":"as it was"}]}')
+    assert sent.body == build(Request(model="m", messages=messages, max_tokens=1)).body
+    assert rules(sent) == ["name-aliased"]
+
+
+def test_an_id_and_a_name_may_both_be_refused() -> None:
+    messages = (Message("assistant", (ToolUse("a:0", "{", b"{}"), Text("so"))), Message("user", (ToolResult("a:0"),)))
+    sent = build(Request(model="m", messages=messages, max_tokens=1))
+    assert rules(sent) == ["name-aliased", "id-aliased", "id-aliased"]
 
 
 # ---------------------------------------------------------------- the retry

@@ -1,4 +1,4 @@
-"""What in a history Anthropic would refuse beyond what `history.repair` mends: other models' thinking, and odd ids."""
+"""What in a history Anthropic would refuse beyond what `history.repair` mends: others' thinking, odd ids and names."""
 
 import re
 from collections.abc import Iterator
@@ -10,12 +10,15 @@ from msgspec.structs import replace
 
 from translation.adapter import Target
 from translation.history import NO_CONTENT, joined
+from translation.names import ToolNames
 from translation.providers.anthropic_searches import own, served
 from translation.providers.anthropic_state import remembered
 from translation.values import Block, Message, Note, RedactedThinking, Request, Thinking, ToolResult, ToolUse
 
 THINKING = ("thinking", "redacted_thinking")
 LEGAL_ID = re.compile(r"[a-zA-Z0-9_-]+")
+NAME_LIMIT = 128
+LEGAL_NAME = re.compile(rf"[a-zA-Z0-9_-]{{1,{NAME_LIMIT}}}")
 
 
 def legal(request: Request, target: Target) -> tuple[tuple[Message, ...], list[Note]]:
@@ -110,20 +113,35 @@ def _is_thinking(block: Block) -> bool:
 
 
 def _renamed(message: Message, index: int, notes: list[Note]) -> Message:
-    """Ids of other makers may hold characters that Anthropic refuses: such an id has one alias, everywhere."""
+    """Ids and names that models wrote may be such as Anthropic refuses: each has one alias, everywhere."""
     blocks = tuple(map(_with_legal_id, message.blocks))
     if all(new is old for new, old in zip(blocks, message.blocks, strict=True)):
         return message
-    notes.append(Note("repair", "id-aliased", f"messages.{index}: a tool id has characters that are refused", index))
+    notes += [Note("repair", rule, f"messages.{index}: {what}", index) for rule, what in _aliased(message, blocks)]
     return replace(message, blocks=blocks, raw=b"")
 
 
 def _with_legal_id(block: Block) -> Block:
-    if isinstance(block, ToolUse) and not LEGAL_ID.fullmatch(block.id):
-        return replace(block, id=_alias(block.id))
+    if isinstance(block, ToolUse) and not (LEGAL_ID.fullmatch(block.id) and LEGAL_NAME.fullmatch(block.name)):
+        id_ = block.id if LEGAL_ID.fullmatch(block.id) else _alias(block.id)
+        return replace(block, id=id_, name=ToolNames((), NAME_LIMIT).upstream(block.name))
     if isinstance(block, ToolResult) and not LEGAL_ID.fullmatch(block.tool_use_id):
         return replace(block, tool_use_id=_alias(block.tool_use_id))
     return block
+
+
+def _aliased(message: Message, blocks: tuple[Block, ...]) -> Iterator[tuple[str, str]]:
+    """The rules that changed a message."""
+    names = [block.name for block in message.blocks if isinstance(block, ToolUse)]
+    if [block.name for block in blocks if isinstance(block, ToolUse)] != names:
+        yield "name-aliased", "a call has a name that is refused"
+    if any(map(_has_odd_id, message.blocks)):
+        yield "id-aliased", "a tool id has characters that are refused"
+
+
+def _has_odd_id(block: Block) -> bool:
+    id_ = block.id if isinstance(block, ToolUse) else block.tool_use_id if isinstance(block, ToolResult) else "-"
+    return not LEGAL_ID.fullmatch(id_)
 
 
 def _alias(id_: str) -> str:
