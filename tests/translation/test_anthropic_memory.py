@@ -222,6 +222,59 @@ def test_a_search_that_would_be_refused_is_told_in_words(blocks: tuple[Json, ...
     assert not any("citations" in block for block in content(sent, 1))
 
 
+def served(name: str, kind: str, content: object = None, **more: Json) -> tuple[Json, Json]:
+    call = {"type": "server_tool_use", "id": "srvtoolu_1", "name": name, "input": {}} | more.get("call", {})
+    found = {} if content is None else {"content": content}
+    return call, {"type": kind, "tool_use_id": "srvtoolu_1"} | found | more.get("result", {})
+
+
+MCP = {"type": "mcp_tool_use", "server_name": "s"}
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        served("web_search", "web_search_tool_result", []),
+        served("web_fetch", "web_fetch_tool_result", {"type": "web_fetch_result"}),
+        served("tool_search_tool_bm25", "tool_search_tool_result", {"tool_references": []}),
+        served("divine", "divine_tool_result", 7),
+        served("anything", "mcp_tool_result", "text", call=MCP),
+    ],
+)
+def test_what_claude_ran_goes_back_as_it_was(pair: tuple[Json, Json]) -> None:
+    asked = made(request(turn(*pair, TEXT, {"type": "hologram", "x": 1}), GO_ON, thinking="disabled"), 1)
+    sent = Anthropic().build(asked, TARGET)
+    assert (sent.body, sent.notes) == (asked.body, ())
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        served("web_searchx", "web_search_tool_result", []),
+        served("", "web_search_tool_result", []),
+        served("web_search", "web_seardh_tool_result", []),
+        served("web_search", "mcp_tool_result", []),
+        served("web_search", "web_search_tool_result", [], call=MCP),
+        served("web_search", "web_search_tool_result", [], call={"id": ""}, result={"tool_use_id": ""}),
+        served("web_search", "web_search_tool_result", [], call={"id": "ä"}, result={"tool_use_id": "ä"}),
+        served("web_search", "web_search_tool_result", [], call={"id": 1}, result={"tool_use_id": 1}),
+        served("web_search", "web_search_tool_result"),
+        served("web_search", "web_search_tool_result", "text"),
+        served("web_search", "web_search_tool_result", ["text"]),
+        served("web_search", "web_search_tool_result", [None]),
+        served("web_search", "web_search_tool_result", [{"encrypted_content": 1}]),
+        served("web_fetch", "web_fetch_tool_result", False),
+        served("web_search", "web_search_tool_result", [])[::-1],
+    ],
+)
+def test_what_only_looks_like_a_call_and_its_result_is_told_in_words(blocks: tuple[Json, ...]) -> None:
+    sent = build(made(request(turn(*blocks, CITED), GO_ON, thinking="disabled"), 1))
+    assert rules(sent) == ["search-worded"]
+    assert {block["type"] for block in content(sent, 1)} == {"text"}
+    assert not any("citations" in block for block in content(sent, 1))
+    assert validator.validate(sent.body) == []
+
+
 def test_half_a_search_beside_a_whole_one_does_not_cost_its_citations() -> None:
     half = {**USE, "id": "srvtoolu_2"}
     sent = build(request(turn(USE, page("x"), CITED, half), GO_ON, thinking="disabled"))

@@ -153,5 +153,9 @@ def _searches(messages: list[Json]) -> Iterator[str]:
             f"unexpected `tool_use_id` in `web_search_tool_result`: {id_}" for id_ in results if id_ not in calls
         )
         for pages in results.values():
-            if isinstance(pages, list) and not all(page.get("encrypted_content") for page in pages):
+            if not isinstance(pages, dict | list) or not all(
+                isinstance(page, dict) for page in pages if isinstance(pages, list)
+            ):
+                yield f"messages.{index}: `web_search_tool_result`.content: Input should be a valid list"
+            elif isinstance(pages, list) and not all(page.get("encrypted_content") for page in pages):
                 yield f"messages.{index}: Invalid `encrypted_content` in `search_result` block"
