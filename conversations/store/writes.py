@@ -52,6 +52,7 @@ ON CONFLICT (api_key_id, kind, token) DO UPDATE SET turn = excluded.turn, conver
 ANSWERED = """
 UPDATE conversations_toolmapping SET status = %s, is_error = %s, result_size = %s, answered_at = %s, answered_turn = %s
 WHERE conversation_id = %s AND tool_use_id = %s AND status IN ('pending', 'streaming', 'repaired')"""
+COMPLETE = "SELECT 1 FROM conversations_turn WHERE id = %s AND status = 'complete'"
 LOST = """
 UPDATE conversations_turn SET status = 'error', error_type = 'overloaded_error', error_message = %s WHERE id = %s AND status = 'running'"""
 SENT = """
@@ -232,6 +233,9 @@ class CloseTurn(Struct, frozen=True, kw_only=True):
     sent: SentRow | None = None  # what was sent instead of the request that the turn was opened with
 
     def apply(self, db: Database) -> None:
+        # An answer may have been stored after its request had given up waiting for that: who asks again gets it.
+        if self.status != "complete" and db.query(COMPLETE, (self.turn,)):
+            return
         # A conversation that was terminated meanwhile has no rows to change; the ledger still counts what was used.
         row = self.conversation
         db.execute(CLOSE, (*self.end(), self.turn))

@@ -259,6 +259,20 @@ async def test_after_an_outage_a_refusal_shows_that_the_store_is_back(store: Sto
     await store.write(opening(row))
 
 
+async def test_an_answer_that_was_stored_late_is_not_taken_back(store: Store, key: ApiKey) -> None:
+    """Its request had given up by then, and says so to the store, too."""
+    row, claim = conversation(key.pk), ClaimRow("request", "again")
+    first = opening(row, claims=(claim,))
+    await store.write(first)
+    await store.write(closing(row, first.turn, message=message(b"s" * 16, b"", 1, role="assistant")))
+    await store.write(closing(row, first.turn, status="error", error_type="overloaded_error", release=(claim,)))
+    found = await store.read(partial(reads.last_answer, conversation_id=row.id), None)
+    assert found is not None
+    assert (found.turn, found.answer_hash) == (first.turn, b"s" * 16)
+    assert await asyncio.to_thread(counted, Claim, turn=first.turn) == 1
+    assert await asyncio.to_thread(counted, UsageEntry, request_id=first.request_id) == 1
+
+
 @pytest.mark.parametrize("migrated", ["postgres"], indirect=True)
 def test_a_server_that_does_not_answer_is_not_left_with_half_open_connections(migrated: str) -> None:
     options = connections.settings["default"]["OPTIONS"]
