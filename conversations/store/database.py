@@ -78,7 +78,8 @@ def _second(seconds: int) -> str:
 class Database:
     """One connection, used by one thread. Opens itself when needed, forgets itself when broken."""
 
-    def __init__(self) -> None:
+    def __init__(self, pragma: str = "") -> None:
+        self._pragma = pragma  # of SQLite, for this connection only
         self._wrapper: BaseDatabaseWrapper | None = None
         self._raw: Any = None
         self._pipeline: AbstractContextManager[psycopg.Pipeline] | None = None
@@ -184,6 +185,8 @@ class Database:
             self._wrapper, self._raw = wrapper, wrapper.connection
             if not self.sqlite:
                 _suit(self._raw)
+            elif self._pragma:
+                self._raw.execute(self._pragma)
         return self._raw
 
 

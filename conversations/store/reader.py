@@ -19,6 +19,8 @@ Result = TypeVar("Result")
 SEVER = 5.0  # seconds after which a read's connection is given up: its server may be gone without a word
 REST = 0.5  # seconds after an outage in which nothing is tried
 QUEUE_LIMIT = 5_000
+# Reads are for a few rows all over the file: they need little of SQLite's memory, which each connection has for itself.
+PAGES = "PRAGMA cache_size=-1000"
 
 
 class Reader:
@@ -76,7 +78,7 @@ class Reader:
             self._jobs.put(None)
 
     def _run(self) -> None:
-        db = Database()
+        db = Database(PAGES)
         while (item := self._jobs.get()) is not None:
             job, future = item
             if not future.cancelled():
