@@ -31,7 +31,7 @@ from tests.torture.ledger import Proof, Trials
 from tests.torture.proxy import Fault, Proxy
 
 CLIENTS = 8
-TRIES = 20  # of one turn; Claude Code makes ten, with longer pauses
+TRIES = 60  # of one turn, in about a minute; Claude Code makes ten, with longer pauses
 PAUSE = 0.2
 # Of a new connection to an upstream: what happens to it.
 FAULTS = ("cut", "close", "stall", "delay", "half-open")
