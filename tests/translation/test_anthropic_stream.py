@@ -9,7 +9,7 @@ from tests.translation.captures import CAPTURES, Case, cases, check, check_cut, 
 from translation.accumulator import Accumulator
 from translation.client.render import message_body, sse
 from translation.errors import TruncatedStream, UpstreamProtocolError
-from translation.events import Event, Failed, Finished, Frame, ToolEnded, ToolStarted, WireEvent
+from translation.events import Event, Failed, Finished, Frame, MessageDelta, ToolEnded, ToolStarted, WireEvent
 from translation.providers.anthropic import Anthropic
 from translation.providers.anthropic_stream import AnthropicStream
 from translation.providers.anthropic_whole import AnthropicWhole
@@ -225,6 +225,14 @@ def test_an_open_block_at_the_end_is_a_cut_even_after_a_stop_reason() -> None:
 def test_several_message_deltas_add_up() -> None:
     more: dict[str, object] = {"type": "message_delta", "delta": {}}
     last = frames(START, END, more | {"usage": {"output_tokens": 9}}, more, LAST)[-1]
+    assert isinstance(last, Finished)
+    assert (last.reason, last.usage) == ("stop", Usage(input_tokens=1, output_tokens=9))
+
+
+def test_a_message_delta_that_has_none_counts_and_is_not_shown() -> None:
+    out = frames(START, END, {"type": "message_delta", "usage": {"output_tokens": 9}}, LAST)
+    assert sum(isinstance(event, Frame) and isinstance(event.event, MessageDelta) for event in out) == 1
+    last = out[-1]
     assert isinstance(last, Finished)
     assert (last.reason, last.usage) == ("stop", Usage(input_tokens=1, output_tokens=9))
 

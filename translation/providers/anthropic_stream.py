@@ -32,7 +32,7 @@ from translation.events import (
 from translation.names import is_name
 from translation.providers.anthropic_errors import in_band
 from translation.providers.anthropic_state import Memory, thinking_block
-from translation.providers.anthropic_wire import BLOCK, EVENT, REASONS, StopDetails, StreamEvent, counted
+from translation.providers.anthropic_wire import BLOCK, EVENT, NO_DELTA, REASONS, StopDetails, StreamEvent, counted
 from translation.sse import SSEDecoder, frame
 from translation.unicode import check_utf8
 from translation.unreadable import UNREADABLE
@@ -193,6 +193,8 @@ class AnthropicStream:
         self._check(self._usage is not None and self._open is None, "a message_delta at the wrong place")
         self._usage = counted(event.usage, self._usage or Usage())
         delta = event.delta
+        if delta is NO_DELTA:  # clients look into it
+            return
         reason = delta.stop_reason or (self._stop.stop_reason if self._stop else "")
         details = delta.stop_details or StopDetails()
         said = MessageDelta(reason, self._usage, delta.stop_sequence or "", details.explanation or "")

@@ -73,11 +73,14 @@ class Block(Struct, frozen=True):
     citations: tuple[Raw, ...] | None = None
 
 
+NO_DELTA = Delta()
+
+
 class StreamEvent(Struct, frozen=True):
     type: str = ""
     index: int = -1
     content_block: Raw = Raw(b"{}")
-    delta: Delta = Delta()
+    delta: Delta = NO_DELTA
     message: MessageBody = MessageBody()
     usage: Tokens | None = None
 
