@@ -1,7 +1,8 @@
 """uvicorn's HTTP, with an end for heads that never end, and for bodies that nobody waits for any more: who only holds a
-connection open must not have it for long."""
+connection open must not have it for long. And with a word to whoever answers when the client leaves meanwhile."""
 
 from asyncio import BaseTransport, TimerHandle, Transport
+from collections.abc import Callable
 from typing import cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -14,6 +15,7 @@ class Requests(HttpToolsProtocol):
     head_seconds = HEAD_SECONDS
     rest_seconds = REST_SECONDS
     _late: TimerHandle | None = None
+    _leave: Callable[[], None] | None = None
 
     def connection_made(self, transport: BaseTransport) -> None:
         super().connection_made(cast("Transport", transport))
@@ -21,6 +23,7 @@ class Requests(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        cast("dict[str, object]", self.scope)["toolbridge.watch"] = self.watch
         if self._late is None:
             self._expect(self.head_seconds)
 
@@ -45,6 +48,17 @@ class Requests(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._came()
         super().connection_lost(exc)
+        if self._leave is not None:
+            self._leave()
+
+    def watch(self, leave: Callable[[], None]) -> Callable[[], None]:
+        """Call this when the client leaves, until what is returned is called. One request is answered at a time."""
+        self._leave = leave
+        self.flow.resume_reading()  # after a large body nothing is read, not even that nobody is there
+        return self._unwatch
+
+    def _unwatch(self) -> None:
+        self._leave = None
 
     def _expect(self, seconds: float) -> None:
         self._late = self.loop.call_later(seconds, self._close, seconds)

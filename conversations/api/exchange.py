@@ -16,6 +16,7 @@ class LeanRequest(HttpRequest):
 
     def __init__(self, scope: Mapping[str, Any], headers: dict[str, str], request_id: str) -> None:
         # HttpRequest.__init__ builds five dictionaries that nobody reads on these paths.
+        self.scope = scope
         self.method = scope["method"]
         self.path = self.path_info = scope["path"]
         self.lean_headers = headers

@@ -7,6 +7,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 from conversations import ids
@@ -50,16 +51,32 @@ async def serve(operation: Operation, refuse: Refuse, scope: Mapping[str, Any], 
 
 async def _serve(operation: Operation, refuse: Refuse, request: LeanRequest, receive: Receive, send: Send) -> None:
     patience.begin()
-    answering = asyncio.current_task()
-    assert answering is not None
-    leaving = asyncio.get_running_loop().create_task(_disconnected(receive, answering))
+    client = _Client()
+    # Our own server tells when the client leaves; any other has to be asked, which takes a task.
+    watch = request.scope.get("toolbridge.watch") or partial(_ask, receive)
+    unwatch = watch(client.leave)
     try:
         await _answer(operation, refuse, request, send)
     except asyncio.CancelledError:
-        if not leaving.done():  # cancelled by the server, not by the client's leaving
+        if not client.gone:  # cancelled by the server, not by the client's leaving
             raise
     finally:
-        leaving.cancel()
+        unwatch()
+
+
+class _Client:
+    """Who is answered by the task that makes this."""
+
+    __slots__ = ("_answering", "gone")
+
+    def __init__(self) -> None:
+        self._answering = asyncio.current_task()
+        self.gone = False
+
+    def leave(self) -> None:
+        assert self._answering is not None
+        self.gone = True
+        self._answering.cancel()
 
 
 async def _answer(operation: Operation, refuse: Refuse, request: LeanRequest, send: Send) -> None:
@@ -95,10 +112,14 @@ async def _send_stream(response: LeanResponse, send: Send) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-async def _disconnected(receive: Receive, answering: "asyncio.Task[None]") -> None:
+def _ask(receive: Receive, leave: Callable[[], None]) -> Callable[[], object]:
+    return asyncio.get_running_loop().create_task(_disconnected(receive, leave)).cancel
+
+
+async def _disconnected(receive: Receive, leave: Callable[[], None]) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-    answering.cancel()
+    leave()
 
 
 def refused(refusal: Refusal) -> LeanResponse:

@@ -81,7 +81,8 @@ def _stored(served: Served, client: Client, window: str, total: int, proof: Proo
 
 
 def _asking(served: Served, client: Client, number: int, *, stream: bool) -> socket.socket:
-    asked = body(f"Question {number}", stream=stream, tools=[TOOL])
+    """Every other one with so much to say that its connection is not read for a while."""
+    asked = body(f"Question {number} " + "at length " * (number % 2 * 20_000), stream=stream, tools=[TOOL])
     request = httpx.Request(
         "POST", f"{served.bridge.url}/v1/messages", json=asked, headers={"x-api-key": client.api_key}
     )
