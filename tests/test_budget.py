@@ -166,6 +166,7 @@ def _statements(write: Write) -> int:
         db.execute(f"DELETE FROM conversations_{table}")  # noqa: S608
     db._connection().set_trace_callback(seen.append)
     write.apply(db)
+    db.flush()
     db._connection().set_trace_callback(None)
     db.rollback()
     db.close()

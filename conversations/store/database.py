@@ -40,7 +40,7 @@ TRANSIENT = (
     psycopg.errors.IdleInTransactionSessionTimeout,
     *OUTDATED,
 )
-ROWS_AT_ONCE = (64, 16, 4, 2, 1)  # few sizes: each is a statement that stays prepared
+ROWS_AT_ONCE = (16, 8, 4, 2, 1)  # few sizes: each is a statement that stays prepared
 ERRORS = (sqlite3.Error, psycopg.Error)
 # A process whose machine is gone leaves its transaction open, and nobody could write to its conversations for hours.
 # For this transaction only: a pooler gives the connection to somebody else afterwards.
@@ -85,31 +85,47 @@ class Database:
         self._pipeline: AbstractContextManager[psycopg.Pipeline] | None = None
         self._sync: Callable[[], None] = lambda: None
         self._expected: list[tuple[Any, Exception]] = []
+        self._rows: dict[tuple[str, str], list[Sequence[Any]]] = {}  # to be inserted, by statement
         self.sqlite = connections.settings["default"]["ENGINE"].endswith("sqlite3")
 
     def execute(self, sql: str, params: Sequence[Any] = ()) -> None:
         """Run a statement of the transaction; on PostgreSQL it may still be on its way when this returns."""
-        self._connection().execute(_qmarks(sql) if self.sqlite else sql, params)
+        self.flush()
+        self._run(sql, params)
 
     def expect(self, sql: str, params: Sequence[Any], otherwise: Exception) -> None:
-        """A statement that must touch exactly one row; if not, the transaction fails with `otherwise`."""
-        cursor = self._connection().execute(_qmarks(sql) if self.sqlite else sql, params)
+        """A statement that must touch exactly one row, none of those that are still to be inserted; if not, the
+        transaction fails with `otherwise`."""
+        cursor = self._run(sql, params)
         if not self.sqlite:
             self._expected.append((cursor, otherwise))  # known when the pipeline is synchronised
         elif cursor.rowcount != 1:
             raise otherwise
 
-    def insert_many(self, sql: str, row: str, rows: Sequence[Sequence[Any]]) -> None:
-        """`sql` inserts one row, whose part is `row`. Several at a time are one statement: it is faster, and leaves the
-        event loop alone meanwhile."""
-        start = 0
-        while start < len(rows):
-            size = next(size for size in ROWS_AT_ONCE if size <= len(rows) - start)
-            values = [value for each in rows[start : start + size] for value in each]
-            self.execute(_repeated(sql, row, size), values)
-            start += size
+    def insert(self, sql: str, row: str, *rows: Sequence[Any]) -> None:
+        """`sql` inserts one row, whose part is `row`. They wait for those of other turns: many at a time are one
+        statement, which is faster, and leaves the event loop alone meanwhile."""
+        waiting = self._rows.setdefault((sql, row), [])
+        waiting += rows
+        while len(waiting) >= ROWS_AT_ONCE[0]:
+            self._insert(sql, row, waiting, ROWS_AT_ONCE[0])
+
+    def flush(self) -> None:
+        """Insert what still waits."""
+        for (sql, row), waiting in self._rows.items():
+            for size in ROWS_AT_ONCE[1:]:
+                if len(waiting) >= size:
+                    self._insert(sql, row, waiting, size)
+
+    def _insert(self, sql: str, row: str, waiting: list[Sequence[Any]], size: int) -> None:
+        self._run(_repeated(sql, row, size), [value for each in waiting[:size] for value in each])
+        del waiting[:size]
+
+    def _run(self, sql: str, params: Sequence[Any]) -> Any:
+        return self._connection().execute(_qmarks(sql) if self.sqlite else sql, params)
 
     def query(self, sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        self.flush()
         if self.sqlite:
             return self._connection().execute(_qmarks(sql), params).fetchall()  # type: ignore[no-any-return]
         # Binary: content is bytes, and text would be their hexadecimal digits.
@@ -117,6 +133,7 @@ class Database:
 
     def begin(self) -> None:
         """On PostgreSQL the whole transaction is one pipeline: a round trip for all of it, and one for the commit."""
+        self._rows = {}
         connection = self._connection()
         if self.sqlite:
             connection.execute("BEGIN IMMEDIATE")
@@ -128,6 +145,7 @@ class Database:
         connection.execute(ABANDONED)
 
     def commit(self) -> None:
+        self.flush()
         if self._pipeline is not None:
             self._sync()
             for cursor, otherwise in self._expected:

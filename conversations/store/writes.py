@@ -30,8 +30,8 @@ ENDED = (
     *("usage_estimated", "cost_micros", "tool_count", "first_byte_ms", "first_token_ms", "duration_ms"),
 )
 NOT_ENDED = ("", b"[]", b"", b"{}", b"", "", 0, "", "", 0, 0, 0, 0, 0, False, 0, 0, 0, 0, 0)  # from `returned_model` on
-TURN = f"""
-INSERT INTO conversations_turn ({", ".join(BEGUN + ENDED)}) VALUES ({", ".join(["%s"] * len(BEGUN + ENDED))})"""  # noqa: S608 - our own names
+TURN_ROW = f"({', '.join(['%s'] * len(BEGUN + ENDED))})"
+TURN = f"INSERT INTO conversations_turn ({', '.join(BEGUN + ENDED)}) VALUES {TURN_ROW}"  # noqa: S608 - our own names
 CLOSE = f"UPDATE conversations_turn SET {', '.join(f'{column} = %s' for column in ENDED)} WHERE id = %s"  # noqa: S608 - our own names
 MESSAGE_ROW = "(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, NOW())"
 MESSAGE = f"""
@@ -42,9 +42,10 @@ ON CONFLICT (conversation_id, chain_hash) DO NOTHING"""  # noqa: S608 - our own 
 MESSAGE_OF_TURN = MESSAGE.replace("VALUES (", "SELECT ").replace(
     ")\nON CONFLICT", " WHERE EXISTS (SELECT 1 FROM conversations_turn WHERE id = %s)\nON CONFLICT"
 )
-BLOB = """
-INSERT INTO conversations_blob (conversation_id, digest, data) VALUES (%s, %s, %s)
-ON CONFLICT (conversation_id, digest) DO NOTHING"""
+BLOB_ROW = "(%s, %s, %s)"
+BLOB = f"""
+INSERT INTO conversations_blob (conversation_id, digest, data) VALUES {BLOB_ROW}
+ON CONFLICT (conversation_id, digest) DO NOTHING"""  # noqa: S608 - our own text
 CLAIM = """
 INSERT INTO conversations_claim (api_key_id, conversation_id, kind, token, turn, created_at) VALUES (%s, %s, %s, %s, %s, %s)
 ON CONFLICT (api_key_id, kind, token) DO UPDATE SET turn = excluded.turn, conversation_id = excluded.conversation_id,
@@ -158,11 +159,10 @@ class OpenTurn(Struct, frozen=True, kw_only=True):
         asked = (self.requested_model, self.params, self.headers, self.stream)
         context = (self.head_hash, self.system_digest, self.tools_digest)
         sent = (self.sent_parent, self.sent_prefix, self.sent_tail, self.sent_meta, self.sent_depth)
-        db.execute(TURN, (*identity, *asked, *context, *sent, self.state_ms, *end))
+        db.insert(TURN, TURN_ROW, (*identity, *asked, *context, *sent, self.state_ms, *end))
         for digest, data in self.blobs:
-            db.execute(BLOB, (row.id, digest, data))
-        if messages:
-            db.insert_many(MESSAGE, MESSAGE_ROW, [message_values(row, self.turn, message) for message in messages])
+            db.insert(BLOB, BLOB_ROW, (row.id, digest, data))
+        db.insert(MESSAGE, MESSAGE_ROW, *(message_values(row, self.turn, message) for message in messages))
         for result in self.answered:
             values = (result.status, result.is_error, result.size, self.now, self.turn, row.id, result.tool_use_id)
             db.execute(ANSWERED, values)
@@ -187,8 +187,8 @@ class SaveMessages(Struct, frozen=True):
     messages: tuple[MessageRow, ...]
 
     def apply(self, db: Database) -> None:
-        rows = [message_values(self.conversation, self.turn, message) for message in self.messages]
-        db.insert_many(MESSAGE, MESSAGE_ROW, rows)
+        rows = (message_values(self.conversation, self.turn, message) for message in self.messages)
+        db.insert(MESSAGE, MESSAGE_ROW, *rows)
 
 
 def message_values(row: ConversationRow, turn: int, message: MessageRow) -> tuple[object, ...]:
