@@ -5,6 +5,7 @@
 
 import argparse
 import asyncio
+import ctypes
 import os
 import resource
 import socket
@@ -24,6 +25,9 @@ GRACE_SECONDS = 20
 # libuv takes one connection from each listening socket in a turn of the loop: of many that come at once to a busy
 # process, the last would wait for seconds.
 ACCEPTS = 16
+# glibc's M_ARENA_MAX. Django's pages run in threads of their own; each would leave the memory that it used to a heap of
+# its own, sixteen of them on two cores, and the process would grow by all of them.
+ARENA_MAX, ARENAS = -8, 2
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -42,6 +46,7 @@ def main(arguments: Sequence[str]) -> int:
 def serve(listener: int | None, lifeline: int | None, announce: int | None) -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "bridge_project.settings")
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # what is in memory must not lie in a file after a crash
+    _share_memory()
     django.setup()
     first_run = _prepare() if announce is not None else announcement.FirstRun()
     web = Web(lifeline, announce, announcement.encode(first_run))
@@ -93,6 +98,12 @@ class Web(uvicorn.Server):
 def listeners(port: socket.socket) -> list[socket.socket]:
     """The same socket many times. `socket.dup` would make it a blocking one for every process that has it."""
     return [port, *(socket.socket(fileno=os.dup(port.fileno())) for _ in range(ACCEPTS - 1))]
+
+
+def _share_memory() -> None:
+    """Threads take their memory from few heaps, where the C library lets one say so."""
+    if (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)) is not None:
+        mallopt(ARENA_MAX, ARENAS)
 
 
 def _prepare() -> announcement.FirstRun:
