@@ -6,6 +6,7 @@ import httpx
 from msgspec import Struct
 
 from conversations.health import Health
+from conversations.lane import MUCH, Lane
 from conversations.redaction import hide
 from conversations.transport import Transport
 from conversations.transport.exchange import Exchange
@@ -48,12 +49,13 @@ class Upstream(Struct, frozen=True):
 class Answer:
     """An upstream's answer: its head, and its body as it comes."""
 
-    __slots__ = ("_stream", "key", "status")
+    __slots__ = ("_lane", "_stream", "key", "status")
 
-    def __init__(self, exchange: Exchange, key: str) -> None:
+    def __init__(self, exchange: Exchange, key: str, lane: Lane) -> None:
         self.key = key
         self.status = exchange.status
         self._stream = exchange
+        self._lane = lane
 
     @property
     def headers(self) -> dict[str, str]:
@@ -67,11 +69,14 @@ class Answer:
     async def read(self) -> bytes | None:
         """What the next socket read brings; b"" when `nudge` was called, None at the end."""
         try:
-            return await self._stream.__anext__()
+            chunk = await self._stream.__anext__()
         except StopAsyncIteration:
             return None
         except httpx.HTTPError as error:
             raise failure(error) from error
+        if len(chunk) > MUCH:
+            await self._lane.turn()
+        return chunk
 
     async def body(self, limit: int = ERROR_BODY_LIMIT) -> bytes:
         """The whole body; no more than about `limit`, which by itself is what an error may have."""
@@ -94,6 +99,7 @@ class Upstreams:
 
     def __init__(self, idle_seconds: float) -> None:
         self._transport = Transport()
+        self._lane = Lane()
         self._timeout = {"connect": CONNECT_SECONDS, "write": WRITE_SECONDS, "read": idle_seconds, "pool": None}
         self.health = Health()
 
@@ -108,7 +114,7 @@ class Upstreams:
             raise UpstreamFailed(f"the upstream's address is not a URL: {error}") from error
         if exchange.status not in BUSY:
             self.health.reached(upstream.name)
-        return Answer(exchange, key)
+        return Answer(exchange, key, self._lane)
 
     def judge(self, upstream: Upstream, answer: Answer, error: BridgeError | None) -> None:
         """Whether the key of an answer has to rest."""
