@@ -63,8 +63,10 @@ class Answer:
 
     @property
     def content_type(self) -> str:
-        values = (value for name, value in self._stream.headers if name.lower() == b"content-type")
-        return next(values, b"").decode("latin-1")
+        for name, value in self._stream.headers:
+            if name.lower() == b"content-type":
+                return value.decode("latin-1")
+        return ""
 
     async def read(self) -> bytes | None:
         """What the next socket read brings; b"" when `nudge` was called, None at the end."""

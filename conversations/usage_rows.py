@@ -76,6 +76,9 @@ def _entry(turn: Turn, usage: Usage, status: str) -> UsageRow:
 
 def countable(usage: Usage) -> Usage:
     """An upstream's figures as a column takes them: some report less than nothing, some nonsense."""
-    figures = {name: getattr(usage, name) for name in TOKEN_FIGURES}
+    given = (usage.input_tokens, usage.output_tokens, usage.cache_read, usage.cache_write, usage.thinking_tokens)
+    if min(given) >= 0 and max(given) <= MOST_TOKENS:
+        return usage
+    figures = dict(zip(TOKEN_FIGURES, given, strict=True))
     wrong = {name: figure for name, figure in figures.items() if not 0 <= figure <= MOST_TOKENS}
     return replace(usage, **{name: min(max(figure, 0), MOST_TOKENS) for name, figure in wrong.items()})

@@ -47,6 +47,7 @@ class Accumulator:
         self.usage = Usage()
         self.body = b""  # the whole answer as the upstream wrote it, where it is passed on
         self._blocks: list[tuple[bytes, dict[str, list[str]]]] = []
+        self._content: bytes | None = None  # while nothing is added to the blocks
 
     def feed(self, events: list[WireEvent]) -> None:
         for event in events:
@@ -59,8 +60,10 @@ class Accumulator:
 
     def _event(self, event: Written) -> None:
         if type(event) is BlockDelta:
+            self._content = None
             self._blocks[event.index][1].setdefault(DELTA_FIELDS[event.kind], []).append(event.text)
         elif type(event) is BlockStart:
+            self._content = None
             self._blocks.append((event.block, {}))
         elif type(event) is MessageDelta:
             self.stop_reason, self.usage = event.stop_reason, event.usage
@@ -70,7 +73,9 @@ class Accumulator:
 
     @property
     def content(self) -> bytes:
-        return b"[" + b",".join(_whole(block, parts) for block, parts in self._blocks) + b"]"
+        if self._content is None:
+            self._content = b"[" + b",".join([_whole(block, parts) for block, parts in self._blocks]) + b"]"
+        return self._content
 
 
 def unfolded(content: bytes) -> list[WireEvent]:

@@ -11,9 +11,9 @@ USUAL = ("low", "medium", "high")  # of a reasoning model that the profile says 
 def effort(request: Request, profile: Profile, model: str) -> tuple[str, tuple[Note, ...]]:
     """The level to send, "" for none at all, and what was changed about the client's wish."""
     wish = wanted(request)
-    levels = scale(profile, model)
     if not wish:
         return "", ()
+    levels = scale(profile, model)
     if not levels:
         thinks = wish != "none" or is_reasoning(profile, model) or bool(profile.markup)
         return "", (_note(f"{model} takes no effort; {wish} was asked for"),) if thinks else ()

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from translation.errors import InvalidRequest
 from translation.providers.profiles import Profile
-from translation.values import Field, Note, Request, Tool
+from translation.values import Field, Note, Request, ThinkingConfig, Tool
 
 # What the field says when it asks for nothing.
 USUAL: dict[str, tuple[bytes, ...]] = {
@@ -40,7 +40,9 @@ class _Management(Struct):
 
 def unheard(request: Request, profile: Profile) -> tuple[Note, ...]:
     """What this upstream is not told. Raises for a field that it would be wrong to go on without."""
-    lost = [*_fields(request, profile), *_thinking(request), *_tools(request.tools)]
+    lost = [*_fields(request, profile)] if request.others else []
+    lost += _thinking(request.thinking) if request.thinking is not None else ()
+    lost += _tools(request.tools)
     lost += [f"messages: {name} of a system message" for name in _message_options(request)]
     return tuple(Note("degradation", "field-ignored", f"{what} has no counterpart at {profile.title}") for what in lost)
 
@@ -70,11 +72,10 @@ def _edits(field: Field) -> Iterator[str]:
     yield from (f"context_management: {edit.type[:100]}" for edit in edits if not edit.type.startswith(OURS))
 
 
-def _thinking(request: Request) -> Iterator[str]:
-    thinking = request.thinking
-    if thinking is not None and thinking.display not in DISPLAYS:
+def _thinking(thinking: ThinkingConfig) -> Iterator[str]:
+    if thinking.display not in DISPLAYS:
         yield f"thinking.display: {thinking.display[:100]}"
-    if thinking is not None and thinking.kind == "between_tools":
+    if thinking.kind == "between_tools":
         yield "thinking.type: between_tools"
 
 

@@ -135,13 +135,14 @@ class _Repair:
         yield from self._release()
 
     def _rewritten(self, index: int, messages: list[Message]) -> Message:
-        blocks = tuple(block for message in messages for block in message.blocks)
+        alone = len(messages) == 1
+        blocks = messages[0].blocks if alone else tuple([block for each in messages for block in each.blocks])
         legal = answered(blocks, self._open, index, self._notes)
-        legal = tuple(self._spoken(block, index) for block in legal)
+        legal = tuple([self._spoken(block, index) for block in legal])
         if not legal:
             self._note("placeholder", index, "the message was empty")
             legal = (NO_CONTENT,)
-        if len(messages) == 1:
+        if alone:
             return messages[0] if _unchanged(legal, blocks) else replace(messages[0], blocks=legal, raw=b"")
         self._note("merged", index, f"{len(messages)} user messages in a row became one")
         return Message("user", legal)

@@ -21,6 +21,8 @@ class Call(Struct, frozen=True):
 def answered(blocks: tuple[Block, ...], calls: tuple[Call, ...], index: int, notes: list[Note]) -> tuple[Block, ...]:
     """The blocks of the user turn that follows `calls`, in legal order."""
     turn = _Turn(index, notes)
+    if not calls:
+        return tuple([kept for block in blocks for kept in turn.kept(block)])
     waiting = {call.id for call in calls}
     results: dict[str, list[ToolResult]] = {}
     rest: list[Block] = []
@@ -59,6 +61,11 @@ class _Turn(Struct, frozen=True):
 
     def kept(self, block: Block) -> list[Block]:
         """What becomes of a block that is not a result of this turn's calls."""
+        if type(block) is Text:
+            if not is_blank(block):
+                return [block]
+            self.note("empty-dropped", "an empty text was left out")
+            return []
         if type(block) is ToolResult:
             self.note("orphan-result-demoted", f"{block.tool_use_id} answers no call right before it: now text")
             return demoted(block)
@@ -67,9 +74,6 @@ class _Turn(Struct, frozen=True):
             return [Text(f"[tool call {block.name}] {block.input.decode()}")]
         if isinstance(block, Thinking | RedactedThinking):
             self.note("thinking-in-user-message", "thinking was left out")
-            return []
-        if type(block) is Text and is_blank(block):
-            self.note("empty-dropped", "an empty text was left out")
             return []
         return [block]
 

@@ -11,6 +11,7 @@ WHOLE = 1.25  # seconds
 LEAST = 0.25  # for one more wait: the store has just answered, if late
 SLOW = 0.1  # who is answered sooner has not waited
 FORGIVEN = 2.0  # seconds after which a wait no longer counts
+NEVER = float("-inf")
 
 
 class Patience:
@@ -20,7 +21,7 @@ class Patience:
 
     def __init__(self) -> None:
         self.spent = 0.0
-        self._last = float("-inf")  # when the last wait ended
+        self._last = NEVER  # when the last wait ended
 
     def left(self, now: float) -> float:
         return WHOLE if now - self._last > FORGIVEN else max(WHOLE - self.spent, LEAST)

@@ -36,6 +36,7 @@ class UserId(Struct):
 
 
 _USER_ID = msgspec.json.Decoder(UserId)
+_NOBODY = UserId()
 
 
 def identity(headers: Mapping[str, str], user_id: str) -> Identity:
@@ -67,18 +68,22 @@ def _append(headers: Mapping[str, str], conversation_id: str) -> bool:
 
 
 def _said(user_id: str) -> UserId:
+    if not user_id:
+        return _NOBODY
     if user_id.startswith("{"):
         try:
             return _USER_ID.decode(user_id)
         except UNREADABLE:
-            return UserId()  # somebody else's JSON
+            return _NOBODY  # somebody else's JSON
     legacy = _LEGACY.search(user_id)
-    return UserId(legacy[1]) if legacy else UserId()
+    return UserId(legacy[1]) if legacy else _NOBODY
 
 
-def _hint(*candidates: str) -> str:
+def _hint(header: str, said: str) -> str:
     """Grouping hints are not validated, only ignored when they cannot be ids."""
-    return next((candidate for candidate in candidates if _is_id(candidate)), "")
+    if header and _is_id(header):
+        return header
+    return said if said and _is_id(said) else ""
 
 
 def _count(text: str) -> int:

@@ -70,9 +70,9 @@ def parse(body: bytes, version: str, betas: tuple[str, ...], *, counting: bool =
         tools=offered,
         tool_choice=tool_choice(fields["tool_choice"], offered) if "tool_choice" in fields else None,
         stream=_optional(fields, "stream", _FLAG) or False,
-        temperature=_bounded(_optional(fields, "temperature", _NUMBER), "temperature"),
-        top_p=_bounded(_optional(fields, "top_p", _NUMBER), "top_p"),
-        top_k=_natural(_optional(fields, "top_k", _INTEGER), "top_k"),
+        temperature=_bounded(fields, "temperature") if "temperature" in fields else None,
+        top_p=_bounded(fields, "top_p") if "top_p" in fields else None,
+        top_k=_natural(fields, "top_k") if "top_k" in fields else None,
         stop_sequences=_stop_sequences(fields),
         thinking=options.thinking(fields["thinking"]) if "thinking" in fields else None,
         effort=output.effort,
@@ -163,12 +163,12 @@ def parse_system(raw: Raw | bytes) -> tuple[Text, ...]:
 
 
 def _max_tokens(fields: Fields) -> int:
-    return _natural(decode(_INTEGER, _required(fields, "max_tokens"), "max_tokens"), "max_tokens") or 0
+    _required(fields, "max_tokens")
+    return _natural(fields, "max_tokens")
 
 
-def _natural(value: int | None, path: str) -> int | None:
-    if value is None:
-        return None
+def _natural(fields: Fields, path: str) -> int:
+    value = decode(_INTEGER, fields[path], path)
     if value < 0:
         raise wrong(path, "Input should be greater than or equal to 0")
     if value > MAX_INTEGER:
@@ -176,9 +176,8 @@ def _natural(value: int | None, path: str) -> int | None:
     return value
 
 
-def _bounded(value: float | None, path: str) -> float | None:
-    if value is None:
-        return None
+def _bounded(fields: Fields, path: str) -> float:
+    value = decode(_NUMBER, fields[path], path)
     if value < 0:
         raise wrong(path, "Input should be greater than or equal to 0")
     if value > 1:

@@ -30,6 +30,8 @@ def strip_turn_reminders(request: Request, policy: Policy, notes: list[Note]) ->
 
 def drop_echo(request: Request, policy: Policy, notes: list[Note]) -> Request:
     """R8: text beside a tool result that only echoes the user's last text is not a new instruction."""
+    if len(request.messages) < 2:
+        return request
     last: tuple[str, ...] = ()
 
     def heard(index: int, message: Message) -> Message:

@@ -87,6 +87,8 @@ def _limits(request: Request, target: Target, notes: list[Note]) -> Json:
 def _sampling(request: Request, target: Target, notes: list[Note]) -> Json:
     given = {"temperature": request.temperature, "top_p": request.top_p, "top_k": request.top_k}
     out = {name: value for name, value in given.items() if value is not None}
+    if not out:
+        return out
     refused: set[str] = set() if target.profile.top_k else {"top_k"}
     if matches(target.model, target.profile.fixed_sampling):
         refused |= {"temperature", "top_p"}
@@ -189,6 +191,8 @@ def _extras(request: Request, target: Target, notes: list[Note]) -> Json:
 
 def _remedied(body: Json, target: Target, notes: list[Note]) -> Json:
     """What this upstream is known to refuse: renamed or left out."""
+    if not target.profile.drop_params and not target.profile.rename_params:
+        return body
     renames = dict(target.profile.rename_params)
     out: Json = {}
     for name, value in body.items():

@@ -57,7 +57,8 @@ class History:
         self._called: dict[str, str] = {}  # tool_use_id -> name, for captions
         self._lost = 0  # tool turns whose reasoning nobody has any more
         self._degraded: dict[str, str] = {}  # rule -> what
-        self._newest = max((n for n, each in enumerate(request.messages) if each.role != "assistant"), default=0)
+        said = range(len(request.messages) - 1, -1, -1)
+        self._newest = next((n for n in said if request.messages[n].role != "assistant"), 0)
 
     def messages(self, system: str) -> list[Json]:
         out: list[Json] = []
