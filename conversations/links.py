@@ -8,14 +8,12 @@ from conversations.store.links import LinkRow
 from translation.events import Event, ToolDropped, ToolEnded, ToolStarted
 from translation.values import Link, Origin
 
+CALLS = (ToolStarted, ToolEnded, ToolDropped)
+
 
 def brought(events: list[Event], calls: dict[int, LinkRow]) -> tuple[LinkRow, ...]:
     """What one upstream read brought or completed of `calls`; a call that starts gets its id here."""
-    rows = [
-        _row(events, index, event, calls)
-        for index, event in enumerate(events)
-        if isinstance(event, ToolStarted | ToolEnded | ToolDropped)
-    ]
+    rows = [_row(events, index, event, calls) for index, event in enumerate(events) if isinstance(event, CALLS)]
     if not rows:
         return ()
     # A call that starts and ends in one read is one row.

@@ -87,6 +87,8 @@ class Conversation:
 
     def deepest(self, chain: Sequence[bytes]) -> tuple[int, Node | None]:
         """How many messages of this chain are stored, and the last of those."""
+        if not self.nodes:
+            return 0, None
         for index in range(len(chain) - 1, -1, -1):
             if (node := self.nodes.get(chain[index])) is not None:
                 return index + 1, node
@@ -309,12 +311,14 @@ class State:
 
 def _tool_ids(request: Request) -> list[str]:
     """Also of calls that the bridge ran: of an answer that was cut off they are all that is stored."""
-    return [
-        block.tool_use_id if isinstance(block, ToolResult) else block.id
-        for message in request.messages
-        for block in message.blocks
-        if isinstance(block, ToolUse | ToolResult) or (isinstance(block, ServerToolUse) and block.type == MCP_TOOL_USE)
-    ]
+    found = []
+    for message in request.messages:
+        for block in message.blocks:
+            if type(block) is ToolResult:
+                found.append(block.tool_use_id)
+            elif type(block) is ToolUse or (type(block) is ServerToolUse and block.type == MCP_TOOL_USE):
+                found.append(block.id)
+    return found
 
 
 def _search(db: Database, key: int, tools: list[str], hashes: list[bytes]) -> Found | None:

@@ -6,9 +6,12 @@ same alias in every request, in `tools`, in the tool choice and in the history.
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from hashlib import sha256
 
 ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
+LEGAL = re.compile(r"[A-Za-z0-9_-]+")
+LETTER_FIRST = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
 def is_name(text: str) -> bool:
@@ -21,19 +24,19 @@ class ToolNames:
 
     def __init__(self, names: Iterable[str], limit: int = 64, *, letter_first: bool = False) -> None:
         self._limit = limit
-        self._letter_first = letter_first
+        self._form = LETTER_FIRST if letter_first else LEGAL
         self._upstream: dict[str, str] = {}
         self._taken: set[str] = set()
         given = list(dict.fromkeys(names))
         # Legal names first: an alias gives way to a tool that really has that name.
-        for name in sorted(given, key=lambda name: not self._legal(name)):
+        for name in sorted(given, key=lambda name: not _is_legal(name, limit, self._form)):
             self.upstream(name)
 
     def upstream(self, name: str) -> str:
         known = self._upstream.get(name)
         if known is not None:
             return known
-        alias = name if self._legal(name) else self._alias(name)
+        alias = name if _is_legal(name, self._limit, self._form) else self._alias(name)
         self._upstream[name] = alias
         self._taken.add(alias)
         return alias
@@ -43,15 +46,9 @@ class ToolNames:
         """(upstream name, client name) of every tool whose name is not its own."""
         return tuple((alias, name) for name, alias in self._upstream.items() if alias != name)
 
-    def _legal(self, name: str) -> bool:
-        return bool(name) and len(name) <= self._limit and not ILLEGAL.search(name) and self._starts_well(name)
-
-    def _starts_well(self, name: str) -> bool:
-        return not self._letter_first or name[0].isalpha() or name[0] == "_"
-
     def _alias(self, name: str) -> str:
         clean = ILLEGAL.sub("_", name)
-        if not clean or not self._starts_well(clean):
+        if not self._form.fullmatch(clean):
             clean = f"t_{clean}"
         clean = clean[: self._limit - 9]
         salt = ""
@@ -61,3 +58,8 @@ class ToolNames:
             if alias not in self._taken:
                 return alias
             salt += "+"
+
+
+@lru_cache(maxsize=4096)  # clients send the same names with every turn
+def _is_legal(name: str, limit: int, form: re.Pattern[str]) -> bool:
+    return len(name) <= limit and form.fullmatch(name) is not None

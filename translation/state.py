@@ -21,6 +21,9 @@ class Snapshot(Struct, frozen=True):
     origins: dict[int, Origin] = {}  # turn -> provenance and opaque state of its assistant message
 
 
+CALLS = (ToolUse, ServerToolUse)
+
+
 class Wanted(Struct, frozen=True):
     tool_use_ids: tuple[str, ...]
     hashes: tuple[bytes, ...]  # of assistant messages, oldest first
@@ -72,16 +75,14 @@ def opaque(message: Message, upstream: str) -> bytes:
 
 
 def _hydrated(message: Message, hash_: bytes, snapshot: Snapshot) -> Message:
-    links = [snapshot.links.get(block.id) for block in message.blocks if isinstance(block, ToolUse | ServerToolUse)]
+    links = [snapshot.links.get(block.id) for block in message.blocks if isinstance(block, CALLS)]
     known = [link for link in links if link is not None]
     turns = [link.turn_id for link in known] + [snapshot.turns.get(hash_, 0)]
     origin = next((snapshot.origins[turn] for turn in turns if turn in snapshot.origins), message.origin)
     if not known and origin is message.origin:
         return message
     blocks = tuple(
-        replace(block, link=snapshot.links.get(block.id, block.link))
-        if isinstance(block, ToolUse | ServerToolUse)
-        else block
+        replace(block, link=snapshot.links.get(block.id, block.link)) if isinstance(block, CALLS) else block
         for block in message.blocks
     )
     return replace(message, blocks=blocks, origin=origin)

@@ -107,15 +107,12 @@ class History:
         texts: list[str] = []
         calls: list[Json] = []
         for block in message.blocks:
-            match block:
-                case Text(text=text):
-                    texts.append(text)
-                case ToolUse():
-                    calls.append(self._call(block))
-                case Thinking() | RedactedThinking():
-                    pass  # goes back by provenance only: `_reasoning`
-                case _:
-                    texts.append(self._worded(block))
+            if type(block) is Text:
+                texts.append(block.text)
+            elif type(block) is ToolUse:
+                calls.append(self._call(block))
+            elif type(block) not in (Thinking, RedactedThinking):  # which go back by provenance only: `_reasoning`
+                texts.append(self._worded(block))
         content = "\n".join(text for text in texts if text)
         reasoning = self._reasoning(message, calls=bool(calls))
         if self._profile.think_tags:
@@ -164,6 +161,9 @@ class History:
     # ------------------------------------------------------------ user
 
     def _user(self, message: Message, path: str, *, new: bool) -> list[Json]:
+        first = message.blocks[0] if len(message.blocks) == 1 else None
+        if type(first) is Text and first.text:
+            return [{"role": "user", "content": first.text}]
         out: list[Json] = []
         parts: list[Json] = []
         lifted: list[Json] = []
