@@ -34,6 +34,7 @@ class Pieces:
         self._first = pace.first
         self._seconds, self._rest = pace.seconds, 0.0 if hurried else pace.rest
         self._sizes: dict[str, int] = {}
+        self.count = 0
         self.longest = 0.0  # seconds
         self.slowest = ""  # what took so long
 
@@ -59,6 +60,7 @@ class Pieces:
 
     def took(self, what: str, size: int, seconds: float) -> None:
         """So long for so many: the next piece is larger or smaller. Then the rest."""
+        self.count += 1
         if seconds > self.longest:
             self.longest, self.slowest = seconds, what
         if size:
