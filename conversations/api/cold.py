@@ -10,6 +10,7 @@ from conversations import ids
 from conversations.callers import secret_of
 from conversations.keys import digest
 from conversations.models import ApiKey
+from conversations.storable import storable
 from translation.client.render import MESSAGES
 from translation.errors import BridgeError, InvalidRequest, MethodNotAllowed, Unauthenticated
 from translation.openai_client.render import ChatRenderer
@@ -68,6 +69,11 @@ def not_allowed(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable
         return refusal(request, MethodNotAllowed(f"{request.method} is not allowed for {request.path}"))
 
     return answer
+
+
+def findable(name: str) -> str:
+    """A name of a path or query, as the database can be asked for it: PostgreSQL refuses a NUL, and nothing has one."""
+    return storable(name, len(name))
 
 
 def page(items: Sequence[dict[str, Any]], *, more: bool) -> JsonResponse:

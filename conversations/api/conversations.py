@@ -10,7 +10,7 @@ from django.http import HttpRequest, JsonResponse
 from ninja import Router
 
 from conversations import retention
-from conversations.api.cold import PAGE, caller, limited, owner, page
+from conversations.api.cold import PAGE, caller, findable, limited, owner, page
 from conversations.models import Conversation, ToolMapping
 from conversations.process import current
 from translation.errors import NotFound
@@ -35,7 +35,7 @@ def conversation(request: HttpRequest, conversation_id: str) -> JsonResponse:
 @router.post("/conversations/{conversation_id}/terminate", summary="Delete all state of a conversation, now")
 def terminate(request: HttpRequest, conversation_id: str) -> JsonResponse:
     name = unquote(conversation_id)
-    found = Conversation.objects.filter(api_key=owner(request), external_id=name, ended_at=None).first()
+    found = _own(request, name)
     deleted = retention.Deleted()
     if found is not None:
         deleted = retention.terminate(found)
@@ -73,8 +73,13 @@ def delete_tool_mapping(request: HttpRequest, conversation_id: str, tool_use_id:
     return JsonResponse({"tool_use_id": mapping.tool_use_id, "type": "tool_mapping_deleted"})
 
 
+def _own(request: HttpRequest, name: str) -> Conversation | None:
+    rows = Conversation.objects.filter(api_key=owner(request), external_id=findable(name), ended_at=None)
+    return rows.first()
+
+
 def _find(request: HttpRequest, name: str) -> Conversation:
-    found = Conversation.objects.filter(api_key=owner(request), external_id=name, ended_at=None).first()
+    found = _own(request, name)
     if found is None:
         raise NotFound(f"conversation {name} not found")
     return found
@@ -87,7 +92,7 @@ def _touched(conversation: Conversation) -> Conversation:
 
 
 def _mapping_of(conversation: Conversation, tool_use_id: str) -> ToolMapping:
-    found = conversation.tool_mappings.filter(tool_use_id=tool_use_id).first()
+    found = conversation.tool_mappings.filter(tool_use_id=findable(tool_use_id)).first()
     if found is None:
         raise NotFound(f"tool mapping {tool_use_id} not found")
     return found

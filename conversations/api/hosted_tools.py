@@ -7,7 +7,7 @@ import msgspec
 from django.http import HttpRequest, JsonResponse
 from ninja import Router
 
-from conversations.api.cold import PAGE, caller, limited, owner, page
+from conversations.api.cold import PAGE, caller, findable, limited, owner, page
 from conversations.hosted import registering
 from conversations.models import ApiKey, HostedTool
 from conversations.process import current
@@ -18,7 +18,8 @@ router = Router(tags=["Hosted tools"], auth=caller)
 
 @router.get("/hosted-tools", summary="List your hosted tools, by name")
 def hosted_tools(request: HttpRequest, limit: int = PAGE, after_id: str = "") -> JsonResponse:
-    found = list(_permitted(request).own_tools.filter(name__gt=after_id).order_by("name")[: limited(limit) + 1])
+    rows = _permitted(request).own_tools.filter(name__gt=findable(after_id)).order_by("name")
+    found = list(rows[: limited(limit) + 1])
     return page([_shown(row) for row in found[:limit]], more=len(found) > limit)
 
 
@@ -31,7 +32,7 @@ def register(request: HttpRequest) -> JsonResponse:
 
 @router.delete("/hosted-tools/{name}", summary="Remove a hosted tool")
 def unregister(request: HttpRequest, name: str) -> JsonResponse:
-    if not registering.unregister(_permitted(request), unquote(name)):
+    if not registering.unregister(_permitted(request), findable(unquote(name))):
         raise NotFound(f"hosted tool {unquote(name)[:100]} not found")
     current().hear("hosted", "")
     return JsonResponse({"id": unquote(name), "type": "hosted_tool_deleted"})

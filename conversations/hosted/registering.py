@@ -19,6 +19,7 @@ from translation.errors import InvalidRequest
 from translation.unreadable import UNREADABLE
 
 MOST = 100  # tools of one key
+HEADER_MOST = 100  # characters of its name
 ANY_OBJECT = {"type": "object", "properties": {}}
 
 
@@ -98,10 +99,13 @@ def _check(asked: Registration) -> None:
         raise InvalidRequest(f"name: {error.message}") from None
     if len(asked.url) > 2000:
         raise InvalidRequest("url: at most 2000 characters")
+    if "\0" in asked.description:
+        raise InvalidRequest("description: it holds a NUL")
     if asked.timeout is not None and not 0.1 <= asked.timeout <= 86_400:
         raise InvalidRequest("timeout: seconds, from 0.1 to 86400")
     for header, value in asked.headers.items():
-        if not header.isascii() or not header.replace("-", "").replace("_", "").isalnum() or not value.isprintable():
+        named = header.isascii() and header.replace("-", "").replace("_", "").isalnum() and len(header) <= HEADER_MOST
+        if not named or not value.isprintable():
             raise InvalidRequest(f"headers: {header[:100]!r} is not a header")
     try:
         check_url(asked.url)

@@ -133,6 +133,21 @@ def test_an_id_may_hold_anything_printable(client: Client, served: Served, name:
     assert client.http.get(path).status_code == 404
 
 
+@BOTH
+def test_an_id_that_nothing_can_have_is_nobodys(client: Client, served: Served) -> None:
+    talk(client, served, "a")
+    for path in (
+        "/%00",
+        "/a%00/tool-mappings",
+        "/a/tool-mappings/%00",
+        "?after_id=%00",
+        "/a/tool-mappings?after_id=%00",
+    ):
+        assert client.http.get(f"/v1/conversations{path}").status_code == 404
+    assert terminate(client, "a\0")["deleted"] == NOTHING
+    assert client.get("/v1/conversations/a")["turns"] == 1
+
+
 # ---------------------------------------------------------------- terminating
 
 

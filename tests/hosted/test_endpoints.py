@@ -137,6 +137,8 @@ def test_tools_are_listed_replaced_and_removed(tools: Tools) -> None:
         ({"timeout": 0}, "timeout:"),
         ({"headers": {"X-A": "a\nb"}}, "headers:"),
         ({"headers": {"X A": "a"}}, "headers:"),
+        ({"headers": {"X" * 200: "a"}}, "headers:"),
+        ({"description": "a\0b"}, "description:"),
         ({"surprise": 1}, "surprise"),
         ({"url": None}, "url"),
         ({"url": "http://127.0.0.1/" + "x" * 2000}, "url:"),
