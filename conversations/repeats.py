@@ -15,7 +15,7 @@ from conversations.store.database import timestamp
 from conversations.store.reads import Answer, Delivered
 from conversations.store.writes import ClaimRow
 from translation.accumulator import Accumulator, unfolded
-from translation.errors import BridgeError, ThreadRefused
+from translation.errors import BridgeError, ConversationEnded, ThreadRefused
 from translation.events import MessageStart, MessageStop, WireEvent
 from translation.values import Note
 
@@ -68,9 +68,7 @@ class Repeat:
         self._turn: Turn | Repeat | None = None
 
     async def begin(self) -> list[WireEvent]:
-        # It may run in another process: the database is where they meet.
-        while (holder := await self._holder()) is not None and holder.status == "running":  # noqa: ASYNC110
-            await asyncio.sleep(LOOK_SECONDS)
+        holder = await self._ended()
         complete = holder is not None and holder.status == "complete"
         if holder is not None and complete:
             stored = await self._bridge.store.read(partial(reads.delivered, turn=holder.turn), None)
@@ -100,6 +98,19 @@ class Repeat:
     def abort(self) -> None:
         if self._turn is not None:
             self._turn.abort()
+
+    async def _ended(self) -> Answer | None:
+        """The turn that has the claim, once it runs no longer; None when it gave the claim back."""
+        awaited = None
+        # It may run in another process: the database is where they meet.
+        while (holder := await self._holder()) is not None and holder.status == "running":
+            awaited = holder.conversation.id
+            await asyncio.sleep(LOOK_SECONDS)
+        if holder is None and awaited is not None:
+            job, without_store = partial(reads.is_there, conversation_id=awaited), True
+            if not await self._bridge.store.read(job, without_store):
+                raise ConversationEnded("the conversation was terminated")
+        return holder
 
     async def _holder(self) -> Answer | None:
         job = partial(reads.claim_holder, key=self.ask.key.id, kind=self._claim.kind, token=self._claim.token)

@@ -152,6 +152,11 @@ def conversation(db: Database, key: int, external_id: str) -> Found | None:
     return None
 
 
+def is_there(db: Database, conversation_id: int) -> bool:
+    sql = "SELECT 1 FROM conversations_conversation WHERE id = %s AND ended_at IS NULL"
+    return bool(db.query(sql, (conversation_id,)))
+
+
 def by_tool(db: Database, key: int, tool_use_ids: Sequence[str]) -> Found | None:
     """The conversation of the newest of these calls."""
     for chunk in _chunks(tool_use_ids):

@@ -49,7 +49,8 @@ ON CONFLICT (conversation_id, digest) DO NOTHING"""  # noqa: S608 - our own text
 CLAIM = """
 INSERT INTO conversations_claim (api_key_id, conversation_id, kind, token, turn, created_at) VALUES (%s, %s, %s, %s, %s, %s)
 ON CONFLICT (api_key_id, kind, token) DO UPDATE SET turn = excluded.turn, conversation_id = excluded.conversation_id,
-  created_at = excluded.created_at WHERE conversations_claim.created_at < %s"""
+  created_at = excluded.created_at WHERE conversations_claim.created_at < %s OR NOT EXISTS (
+    SELECT 1 FROM conversations_conversation c WHERE c.id = conversations_claim.conversation_id AND c.ended_at IS NULL)"""
 ANSWERED = """
 UPDATE conversations_toolmapping SET status = %s, is_error = %s, result_size = %s, answered_at = %s, answered_turn = %s
 WHERE conversation_id = %s AND tool_use_id = %s AND status IN ('pending', 'streaming', 'repaired')"""
@@ -108,7 +109,7 @@ class Answered(Struct, frozen=True):
 class ClaimRow(Struct, frozen=True):
     kind: str  # thread, request
     token: str
-    expired: str = "1970-01-01 00:00:00"  # a claim older than this is nobody's any more
+    expired: str = "1970-01-01 00:00:00"  # a claim older than this is nobody's any more, nor is an ended conversation's
 
 
 class OpenTurn(Struct, frozen=True, kw_only=True):

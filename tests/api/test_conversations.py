@@ -1,10 +1,12 @@
 """`/v1/conversations`: a key's own conversations and mappings, listed, read, forgotten and terminated."""
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
 
 import pytest
+from django.utils import timezone
 
 from tests.api.conftest import BOTH, CHAT, Connect, Serve, Served
 from tests.servers import chat
@@ -218,6 +220,35 @@ def test_a_turn_that_waits_for_its_upstream_ends_too(client: Client, served: Ser
     assert response.json()["error"]["type"] == "api_error"
     assert served.upstream.requests[0].abandoned.wait(5)
     assert client.conversations() == []
+
+
+@BOTH
+def test_a_retry_that_waits_for_a_turn_ends_with_it(client: Client, served: Served) -> None:
+    gate = Gate()
+    served.chat(sse_answer(chat.chunk({"content": "Hel"}), gate, Silence()))
+    with ThreadPoolExecutor() as pool:
+        asked = pool.submit(client.events, "Hi", headers=named("awaited"))
+        assert gate.reached.wait(10)
+        again = pool.submit(client.ask, "Hi", stream=True, headers=named("awaited"))
+        time.sleep(0.5)  # it looks for the stored answer by now
+        terminate(client, "awaited")
+        assert names(asked.result(20))[-1] == "error"
+        assert (again.result(20).status_code, again.result().json()["error"]["type"]) == (500, "api_error")
+    assert len(served.upstream.requests) == 1
+    assert client.conversations() == []
+
+
+@BOTH
+def test_a_request_can_be_made_again_while_its_conversation_is_being_deleted(client: Client, served: Served) -> None:
+    """Out of sight, but not yet gone."""
+    served.upstream.always(CHAT, chat.text("ok"))
+    client.ask("Hi", headers=named("going"))
+    ended = served.records.conversations(client.api_key)
+    ended.update(ended_at=timezone.now(), external_id="ended:1")
+    served.records.rows("Change").create(kind="conversation", ref=str(ended.get().pk), created_at=timezone.now())
+    wait_until(lambda: client.ask("Hi", headers=named("going")).status_code == 200, "it is answered")
+    assert len(served.upstream.requests) == 2
+    assert [found["turns"] for found in client.conversations()] == [1]
 
 
 def wait_for_turn(served: Served, client: Client) -> None:
