@@ -16,6 +16,7 @@ from conversations.store import packing
 SLICE = 200
 # No later request may be stored as a continuation of one that is gone: this deep, a request is stored whole.
 DEEPEST = 32_767
+CALL = b'"tool_use"'  # in an outline
 
 
 def purge(conversation: Conversation) -> None:
@@ -25,7 +26,9 @@ def purge(conversation: Conversation) -> None:
         last = messages[-1].pk
         for message in messages:
             message.content = packing.changed(message.span, bytes(message.content), outline)
-        Message.objects.bulk_update(messages, ["content"])
+            if CALL not in message.content:
+                message.state = b""  # reasoning, that no call needs back
+        Message.objects.bulk_update(messages, ["content", "state"])
     with transaction.atomic():
         Change.objects.create(kind="forgotten", ref=str(pk), created_at=Now())
         Blob.objects.filter(conversation=pk).delete()

@@ -80,7 +80,7 @@ def opening(turn: Turn, last: Sent | None) -> Opening:
         message_id=turn.message_id,
         now=now(),
         requested_model=ask.request.model[:200],
-        params=params(ask.request) if storage != "minimal" else b"{}",
+        params=params(ask.request, texts=full) if storage != "minimal" else b"{}",
         headers=kept_headers(ask.headers) if storage != "minimal" else b"{}",
         stream=ask.request.stream,
         head_hash=head.chain_hash,
@@ -186,22 +186,25 @@ def _is_secret(header: str) -> bool:
     return SECRET_HEADER.search(header) is not None
 
 
-def params(request: Request) -> bytes:
-    """The request's own settings: what is neither history nor context."""
+def params(request: Request, *, texts: bool) -> bytes:
+    """The request's own settings: what is neither history nor context. Some hold words of the client's."""
+    worded = {
+        "stop_sequences": request.stop_sequences or None,
+        "output_schema": msgspec.Raw(request.output_schema) if request.output_schema else None,
+        "extras": msgspec.Raw(request.extras) if request.extras else None,
+    }
     shown = {
         "max_tokens": request.max_tokens,
         "temperature": request.temperature,
         "top_p": request.top_p,
         "top_k": request.top_k,
-        "stop_sequences": request.stop_sequences or None,
         "tool_choice": request.tool_choice,
         "thinking": request.thinking,
         "effort": request.effort or None,
-        "output_schema": msgspec.Raw(request.output_schema) if request.output_schema else None,
         "betas": request.betas or None,
         "version": request.version,
         "unknown": request.unknown or None,
         "open_ended": request.open_ended or None,
-        "extras": msgspec.Raw(request.extras) if request.extras else None,
+        **(worded if texts else {}),
     }
     return msgspec.json.encode({name: value for name, value in shown.items() if value is not None})

@@ -367,9 +367,9 @@ class Turn:
         row = message_rows.answer(
             self.head, chain_link(self.head.chain_hash, message), content, message, self.ask.key.storage
         )
-        return replace(
-            row, message_id=self.message_id, upstream=target.upstream, model=target.model, state=finished.state
-        )
+        # Most of it is reasoning, in clear: a key that keeps no text keeps what its calls need.
+        state = finished.state if self.calls or self.ask.key.storage == "full" else b""
+        return replace(row, message_id=self.message_id, upstream=target.upstream, model=target.model, state=state)
 
     async def _close(self, status: str, error: BridgeError | None, message: MessageRow | None, returned: str) -> None:
         self._closed = True

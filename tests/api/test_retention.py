@@ -4,6 +4,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -13,7 +14,8 @@ from tests.servers import chat
 from tests.servers.bridge import PROJECT
 from tests.servers.client import TOOL, Client, folded, result
 from tests.servers.ports import wait_until
-from tests.servers.script import Gate, Silence, sse_answer
+from tests.servers.script import Answer, Gate, Silence, json_answer, sse_answer
+from tests.servers.upstream import ScriptedUpstream
 
 CALL = ("call_1", "get_weather", {"city": "Oslo"})
 
@@ -150,6 +152,38 @@ def test_below_full_no_text_is_stored_and_a_lone_result_still_works(
     for word in (b"SECRET", b"ANSWER"):
         assert word not in kept
     assert (b'"size"' in kept) == (storage == "metadata")
+
+
+def reasoned(**message: Any) -> Answer:
+    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", **message}}
+    return json_answer({"id": "c", "choices": [choice], "usage": chat.USAGE})
+
+
+def test_reasoning_goes_with_the_text_unless_a_call_needs_it(
+    serve: Serve, connect: Connect, shared_upstream: ScriptedUpstream
+) -> None:
+    served = serve(VLLM_BASE_URL=f"{shared_upstream.url}/openai/v1", BRIDGE_INACTIVITY_HOURS="100")
+    function = {"name": "get_weather", "arguments": '{"city": "Oslo"}'}
+    called = {"tool_calls": [{"id": "call_1", "type": "function", "function": function}]}
+    stops = {"stop_sequences": ["STOP WORD"], "tools": [TOOL], "model": "vllm/m"}
+    for settings, full in (
+        ({"storage": "metadata"}, False),
+        ({"storage": "minimal"}, False),
+        ({"content_hours": 1}, True),
+    ):
+        client = connect(served, **settings)
+        served.chat(reasoned(content="Yes.", reasoning_content="FIRST THOUGHT"))
+        client.ask("Hi", headers={"x-conversation-id": "c"}, **stops)
+        served.chat(reasoned(content=None, reasoning_content="SECOND THOUGHT", **called), reasoned(content="Sunny."))
+        (_, call) = client.ask("Weather?", headers={"x-conversation-id": "c"}, **stops).json()["content"]
+        kept = served.records.everything(client.api_key)
+        assert (b"FIRST THOUGHT" in kept, b"STOP WORD" in kept, b"SECOND THOUGHT" in kept) == (full, full, True)
+        if full:
+            age(served, client, "c")
+            manage(served, "purge_inactive")
+        assert client.ask(result(call["id"]), **stops).status_code == 200
+        assert served.sent()["messages"][-2]["reasoning_content"] == "SECOND THOUGHT"
+        assert b"FIRST THOUGHT" not in served.records.everything(client.api_key)
 
 
 def test_a_conversation_of_200_turns_stays_within_three_times_what_is_new(client: Client, served: Served) -> None:
