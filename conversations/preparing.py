@@ -21,7 +21,7 @@ from translation import adapters, policies
 from translation.adapter import UpstreamRequest
 from translation.chain import chain
 from translation.chain import link as chain_link
-from translation.client.identity import Identity
+from translation.client.identity import MODE, Identity
 from translation.client.parse import parse_system
 from translation.client.stored import is_content, parse_message
 from translation.client.tools import tools as parse_tools
@@ -212,9 +212,12 @@ async def _completed(
     if request.thread is not None:
         _same_fingerprint(request, base)
     stored = await state.path(conversation, base.answer_hash)
-    if stored and not is_content(stored[0].content):
+    if not stored or not is_content(stored[0].content):
+        if request.thread is None and _brings_result(request):
+            return request, hashes  # the call is rebuilt from its mapping
         raise ThreadRefused(
-            "thread: the text of this conversation is no longer kept", code="thread_unsupported_request"
+            f"{'thread' if request.thread else MODE}: the text of this conversation is no longer kept",
+            code="thread_unsupported_request",
         )
     history = tuple(parse_message(item.role, item.content) for item in stored)
     changed = replace(request, messages=history + request.messages)
@@ -225,6 +228,12 @@ async def _completed(
         raw = await state.blob(conversation, base.tools_digest)
         changed = replace(changed, raw_tools=raw, tools=parse_tools(msgspec.Raw(raw), request.betas))
     return changed, (*(item.chain_hash for item in stored), *chain(request.messages, base.answer_hash))
+
+
+def _brings_result(request: Request) -> bool:
+    """Whether what is new begins with the result of a call."""
+    first = next((message for message in request.messages if message.role != "system"), None)
+    return first is not None and any(type(block) is ToolResult for block in first.blocks)
 
 
 def _same_fingerprint(request: Request, base: Answer) -> None:

@@ -154,6 +154,19 @@ def test_below_full_no_text_is_stored_and_a_lone_result_still_works(
     assert (b'"size"' in kept) == (storage == "metadata")
 
 
+@pytest.mark.parametrize("storage", ["metadata", "minimal"])
+def test_below_full_only_a_result_can_be_appended(served: Served, connect: Connect, storage: str) -> None:
+    client = connect(served, storage=storage)
+    headers = {"x-conversation-id": "c", "x-conversation-mode": "append"}
+    served.chat(chat.calls(CALL), chat.text("ok"))
+    (block,) = client.ask("Weather?", tools=[TOOL], headers=headers).json()["content"]
+    refused = client.ask("And tomorrow?", tools=[TOOL], headers=headers)
+    assert (refused.status_code, "no longer kept" in refused.json()["error"]["message"]) == (400, True)
+    assert client.ask(result(block["id"]), tools=[TOOL], headers=headers).status_code == 200
+    assert [message["role"] for message in served.sent()["messages"]] == ["user", "assistant", "tool"]
+    assert len(served.upstream.requests) == 2
+
+
 def reasoned(**message: Any) -> Answer:
     choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", **message}}
     return json_answer({"id": "c", "choices": [choice], "usage": chat.USAGE})
