@@ -233,9 +233,11 @@ class HostedTurn(Turn):
         row = SaveRound(self.conversation.row.id, self.id, self._round, prefix, tail, answer, meta)
         await self.bridge.store.write(row)
 
-    async def _close(self, status: str, error: BridgeError | None, message: MessageRow | None, returned: str) -> None:
+    async def _close(
+        self, status: str, error: BridgeError | None, message: MessageRow | None, returned: str, *, late: bool = False
+    ) -> None:
         await self._keep_round()
-        await super()._close(status, error, message, returned)
+        await super()._close(status, error, message, returned, late=late)
 
     def _time_left(self) -> float:
         return self.bridge.hosted.limits.turn_seconds - (time.perf_counter() - self.started)

@@ -106,7 +106,9 @@ def opening(turn: Turn, last: Sent | None) -> Opening:
     return Opening(write, more, head, change.depth)
 
 
-def closing(turn: Turn, status: str, error: BridgeError | None, message: MessageRow | None, returned: str) -> CloseTurn:
+def closing(
+    turn: Turn, status: str, error: BridgeError | None, message: MessageRow | None, returned: str, *, late: bool
+) -> CloseTurn:
     (_, attempt), timings, full = turn.hop, turn.timings, turn.ask.key.storage == "full"
     return CloseTurn(
         conversation=turn.conversation.row,
@@ -133,6 +135,7 @@ def closing(turn: Turn, status: str, error: BridgeError | None, message: Message
         duration_ms=timings.duration,
         release=turn.claims if status != "complete" else (),
         sent=sent_rows.sent_instead(turn),
+        late=late,
     )
 
 

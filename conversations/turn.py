@@ -330,7 +330,7 @@ class Turn:
             self._closed = False  # that it failed is yet to be stored
             self._tolerate(error, "the answer could not be stored")
             self._closed = True
-            self.bridge.track(self._store_end("complete", None))
+            self.bridge.track(self._store_end("complete", None, row, finished.model))
         if row is not None:
             origin = Origin(row.upstream, row.model, row.state)
             node = Node(row.chain_hash, row.depth, row.answers)
@@ -371,13 +371,15 @@ class Turn:
         state = finished.state if self.calls or self.ask.key.storage == "full" else b""
         return replace(row, message_id=self.message_id, upstream=target.upstream, model=target.model, state=state)
 
-    async def _close(self, status: str, error: BridgeError | None, message: MessageRow | None, returned: str) -> None:
+    async def _close(
+        self, status: str, error: BridgeError | None, message: MessageRow | None, returned: str, *, late: bool = False
+    ) -> None:
         self._closed = True
         self.timings.duration = self.elapsed
         self.errand.over(error)
         await self.attempt.close()
         self.bridge.leave(self)
-        row = records.closing(self, status, error, message, returned)
+        row = records.closing(self, status, error, message, returned, late=late)
         try:
             await (self._rows.close_opened(row) if status == "complete" else self._rows.close(row))
         except StaleConversation:
@@ -411,12 +413,14 @@ class Turn:
         self.usage = self.estimate()
         self.bridge.track(self._store_end(status, error))
 
-    async def _store_end(self, status: str, error: BridgeError | None) -> None:
+    async def _store_end(
+        self, status: str, error: BridgeError | None, message: MessageRow | None = None, returned: str = ""
+    ) -> None:
         """Until it is stored, or the conversation is gone: no turn may stay `running` in a living process."""
         for pause in CLOSE_PAUSES:
             await asyncio.sleep(pause)
             try:
-                await self._close(status, error, None, "")
+                await self._close(status, error, message, returned, late=True)
             except StoreUnavailable:
                 if self.bridge.tracked > CLOSERS:
                     break

@@ -232,10 +232,11 @@ class CloseTurn(Struct, frozen=True, kw_only=True):
     duration_ms: float = 0
     release: tuple[ClaimRow, ...] = ()  # a turn that failed gives its claims back
     sent: SentRow | None = None  # what was sent instead of the request that the turn was opened with
+    late: bool = False  # nobody waits for it; an earlier try may have been stored after all
 
     def apply(self, db: Database) -> None:
         # An answer may have been stored after its request had given up waiting for that: who asks again gets it.
-        if self.status != "complete" and db.query(COMPLETE, (self.turn,)):
+        if self.late and db.query(COMPLETE, (self.turn,)):
             return
         # A conversation that was terminated meanwhile has no rows to change; the ledger still counts what was used.
         row = self.conversation

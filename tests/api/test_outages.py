@@ -86,6 +86,10 @@ def test_under_warn_it_is_shown_and_said(serve: Serve, connect: Connect, stream:
         blocks = response.json()["content"]
     assert [block["type"] for block in blocks] == ["text", "tool_use"]
     assert "state.unstored" in served.bridge.log.read_text()
+    turn = served.records.turns(client.api_key)[:1]
+    wait_until(lambda: turn.get().status == "complete", "it is stored at last")
+    assert bytes(turn.get().answer_hash), "with its answer"
+    assert served.records.usage(client.api_key).filter(request_id=turn.get().request_id).count() == 1
     heals(client, served)
     # This process still knows the call.
     served.chat(chat.text("sunny"))

@@ -265,7 +265,8 @@ async def test_an_answer_that_was_stored_late_is_not_taken_back(store: Store, ke
     first = opening(row, claims=(claim,))
     await store.write(first)
     await store.write(closing(row, first.turn, message=message(b"s" * 16, b"", 1, role="assistant")))
-    await store.write(closing(row, first.turn, status="error", error_type="overloaded_error", release=(claim,)))
+    await store.write(closing(row, first.turn, status="error", release=(claim,), late=True))
+    await store.write(closing(row, first.turn, late=True))
     found = await store.read(partial(reads.last_answer, conversation_id=row.id), None)
     assert found is not None
     assert (found.turn, found.answer_hash) == (first.turn, b"s" * 16)
