@@ -1,5 +1,6 @@
 """Calling an upstream: keys in rotation, one HTTP exchange, and what went wrong in the bridge's own terms."""
 
+from email.utils import formatdate
 from functools import lru_cache
 
 import httpx
@@ -59,7 +60,8 @@ class Answer:
 
     @property
     def headers(self) -> dict[str, str]:
-        return dict(httpx.Headers(self._stream.headers))
+        """With the time of the answer: what it says of a later moment is counted from there."""
+        return {"date": formatdate(usegmt=True), **httpx.Headers(self._stream.headers)}
 
     @property
     def content_type(self) -> str:

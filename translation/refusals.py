@@ -6,6 +6,8 @@
 {"detail": [{"loc", "msg"}]} or {"detail": "text"}   FastAPI
 """
 
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import msgspec
@@ -101,12 +103,22 @@ def fault(status: int, complaint: Complaint, wait: float | None) -> BridgeError:
 
 
 def retry_after(headers: dict[str, str]) -> float | None:
-    """Seconds. A date says nothing without a clock."""
-    for name, value in headers.items():
-        scale = {"retry-after-ms": 0.001, "retry-after": 1.0}.get(name.lower())
-        if scale and value.strip().replace(".", "", 1).isdigit():
+    """Seconds; of a moment that is named, those after the answer's own `date`."""
+    lowered = {name.lower(): value.strip() for name, value in headers.items()}
+    for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        value = lowered.get(name, "")
+        if value.isascii() and value.replace(".", "", 1).isdigit():
             return float(value) * scale
-    return None
+    moment, now = _moment(lowered.get("retry-after", "")), _moment(lowered.get("date", ""))
+    return max(0.0, (moment - now).total_seconds()) if moment and now else None
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        found = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def read(body: bytes) -> Complaint | None:

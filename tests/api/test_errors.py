@@ -1,6 +1,8 @@
 """DESIGN.md section 6, row by row: what the client sees of each thing that can go wrong upstream."""
 # ruff: noqa: E501 - a table reads best in its own lines
 
+import time
+from email.utils import formatdate
 from typing import Any
 
 import pytest
@@ -77,6 +79,12 @@ def test_a_refused_connection(serve: Serve, connect: Connect) -> None:
     for stream in (False, True):
         response = client.ask("Hi", stream=stream)
         assert (response.status_code, response.json()["error"]["type"]) == (502, "api_error")
+
+
+def test_a_moment_to_retry_after_becomes_seconds(client: Client, served: Served) -> None:
+    moment = formatdate(time.time() + 30, usegmt=True)
+    served.chat(chat.error(429, "Slow down", {"retry-after": moment}))
+    assert 25 <= int(client.ask("Hi").headers["retry-after"]) <= 31
 
 
 CUTS: dict[str, tuple[tuple[Any, ...], str]] = {

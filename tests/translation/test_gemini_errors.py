@@ -20,6 +20,7 @@ from translation.providers.gemini import Gemini
 from translation.providers.profiles import PROFILES
 
 GEMINI = Target("gemini", "gemini-3-pro-preview", PROFILES["gemini"])
+NOW, LATER = "Mon, 16 Nov 2026 14:59:20 GMT", "Mon, 16 Nov 2026 15:00:00 GMT"
 RETRY = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.07s"}
 KEY = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID", "domain": "googleapis.com"}
 
@@ -89,6 +90,7 @@ def test_overflow_is_the_sentence_that_clients_know() -> None:
         (error(429, "RESOURCE_EXHAUSTED", "m", RETRY), {}, 34.07),
         (error(429, "RESOURCE_EXHAUSTED", "m", RETRY), {"retry-after": "7"}, 7.0),
         (error(429, "RESOURCE_EXHAUSTED", "Please retry in 3.5s."), {"retry-after": "soon"}, 3.5),
+        (error(503, "UNAVAILABLE", "m"), {"retry-after": LATER, "date": NOW}, 40.0),
         (error(429, "RESOURCE_EXHAUSTED", "m", KEY | {"reason": ""}), {}, None),
     ],
 )

@@ -68,7 +68,12 @@ def test_retry_after_is_kept_in_seconds() -> None:
     assert failure(429, {"error": OPENAI}, retry_after="7").retry_after == 7
     assert failure(503, {"error": OPENAI}, retry_after_ms="1500").retry_after == 1.5
     assert retry_after({"Retry-After": "0.5"}) == 0.5
-    assert retry_after({"retry-after": "Mon, 16 Nov 2026 15:00:00 GMT"}) is None
+    assert retry_after({"retry-after": "²"}) is None
+    moment = {"retry-after": "Mon, 16 Nov 2026 15:00:00 GMT"}
+    assert retry_after(moment) is None, "nobody says when this was"
+    assert retry_after({**moment, "Date": "Mon, 16 Nov 2026 14:59:20 GMT"}) == 40
+    assert retry_after({**moment, "date": "Mon, 16 Nov 2026 16:59:20 +0200"}) == 40
+    assert retry_after({**moment, "date": "Mon, 16 Nov 2026 15:59:20 -0000"}) == 0
     assert retry_after({"content-type": "application/json"}) is None
 
 

@@ -17,6 +17,7 @@ from translation.errors import (
     UpstreamTimeout,
 )
 from translation.overflow import overflow
+from translation.refusals import retry_after
 from translation.unreadable import UNREADABLE
 
 LONGEST = 2000  # characters of Google's message that are passed on
@@ -76,10 +77,10 @@ def failure(status: int, headers: dict[str, str], body: bytes) -> BridgeError:
     else:
         first = found[:1] if isinstance(found, list) else [found]
         error = first[0].error if first else Error()
-    return described(error, status, headers.get("retry-after", ""))
+    return described(error, status, retry_after(headers))
 
 
-def described(error: Error, status: int = 0, wait: str = "") -> BridgeError:
+def described(error: Error, status: int = 0, wait: float | None = None) -> BridgeError:
     """The bridge's error for Google's; `status` is the answer's own where the error came with one."""
     number = status or (error.code if isinstance(error.code, int) else 0)
     message = error.message or f"the upstream answered {number} {error.status}".rstrip()
@@ -92,7 +93,7 @@ def described(error: Error, status: int = 0, wait: str = "") -> BridgeError:
     kind = CLASSES.get(error.status) or STATUSES.get(number, usual)
     if kind is UpstreamKeyRefused:
         return _key_refused(number, error)
-    return kind(message[:LONGEST], retry_after=_retry_after(error, wait))
+    return kind(message[:LONGEST], retry_after=_told(error) if wait is None else wait)
 
 
 def _is_key(error: Error) -> bool:
@@ -104,10 +105,11 @@ def _key_refused(number: int, error: Error) -> UpstreamKeyRefused:
     return UpstreamKeyRefused(f"the bridge's upstream key was refused ({number} {error.status})")
 
 
-def _retry_after(error: Error, wait: str) -> float | None:
+def _told(error: Error) -> float | None:
+    """How long to wait, by the error itself."""
     delays = (detail.retryDelay.removesuffix("s") for detail in error.details)
     found = WAIT.search(error.message)
-    for text in (wait, *delays, found[1] if found else ""):
+    for text in (*delays, found[1] if found else ""):
         if SECONDS.fullmatch(text):
             return float(text)
     return None
