@@ -23,7 +23,7 @@ from translation.chain import chain
 from translation.chain import link as chain_link
 from translation.client.identity import MODE, Identity
 from translation.client.parse import parse_system
-from translation.client.stored import is_content, parse_message
+from translation.client.stored import is_content, parse_message, same_context
 from translation.client.tools import tools as parse_tools
 from translation.errors import ThreadRefused
 from translation.history import repair
@@ -210,7 +210,7 @@ async def _completed(
     if base is None:
         return request, hashes
     if request.thread is not None:
-        _same_fingerprint(request, base)
+        await _same_fingerprint(state, conversation, request, base)
     stored = await state.path(conversation, base.answer_hash)
     if not stored or not is_content(stored[0].content):
         if request.thread is None and _brings_result(request):
@@ -236,12 +236,12 @@ def _brings_result(request: Request) -> bool:
     return first is not None and any(type(block) is ToolResult for block in first.blocks)
 
 
-def _same_fingerprint(request: Request, base: Answer) -> None:
+async def _same_fingerprint(state: State, conversation: Conversation, request: Request, base: Answer) -> None:
     for name, raw, known in (
         ("system", request.raw_system, base.system_digest),
         ("tools", request.raw_tools, base.tools_digest),
     ):
-        if raw and digest(raw) != known:
+        if raw and digest(raw) != known and not same_context(raw, await state.blob(conversation, known)):
             raise ThreadRefused(f"{name}: differs from the thread's", code="thread_fingerprint_mismatch")
 
 

@@ -255,7 +255,9 @@ def test_the_codes_of_threads(client: Client, other_client: Client, served: Serv
     served.chat(chat.error(400, "no"), chat.text("Two."))
     assert client.ask("go on", system="S", **threaded(first)).status_code == 400
     served.records.ended(client.api_key, 2)
-    assert client.ask("go on", system="S", tools=[TOOL], **threaded(first)).status_code == 200
+    cached = {"cache_control": {"type": "ephemeral"}}
+    same = {"system": [{"type": "text", "text": "S", **cached}], "tools": [{**TOOL, **cached}]}
+    assert client.ask("go on", **same, **threaded(first)).status_code == 200
     assert code(client.ask("another way", **threaded(first))) == (400, "thread_already_continued")
     minimal = connect(served, storage="metadata")
     assert code(minimal.ask("Hi", **threaded())) == (400, "thread_unsupported_request")

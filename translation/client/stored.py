@@ -37,6 +37,17 @@ def parse_blocks(content: bytes) -> tuple[Block, ...]:
     return blocks(content, "content")
 
 
+def same_context(one: bytes, other: bytes) -> bool:
+    """Whether two `system`s, or two lists of tools, say the same."""
+    return one == other or _context(one) == _context(other)
+
+
+def _context(raw: bytes) -> list[Json]:
+    value: str | list[Json] | None = msgspec.json.decode(raw) if raw else None
+    items: list[Json] = [{"type": "text", "text": value}] if value and isinstance(value, str) else list(value or ())
+    return [{name: part for name, part in item.items() if name != "cache_control"} for item in items]
+
+
 def parse_message(role: Role, content: bytes) -> Message:
     return Message(role, parse_blocks(content))
 

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 
 from tests.translation.client import strategies
-from translation.client.stored import dump_blocks, dump_message, is_content, parse_answer, parse_blocks, parse_message
+from translation.client.stored import (
+    dump_blocks,
+    dump_message,
+    is_content,
+    parse_answer,
+    parse_blocks,
+    parse_message,
+    same_context,
+)
 from translation.errors import UpstreamProtocolError
 from translation.values import Block, Message, Other, ServerToolUse, Text, Thinking, ToolResult, ToolUse
 
@@ -86,3 +94,26 @@ def test_an_answer_that_no_client_could_send_back_is_the_upstreams_fault() -> No
     assert parse_answer(b'[{"type":"text","text":"a"}]') == Message("assistant", (Text("a"),))
     with pytest.raises(UpstreamProtocolError, match=r"cannot be kept: content\.0\.name"):
         parse_answer(b'[{"type":"tool_use","id":"t","name":"","input":{}}]')
+
+
+CACHED = b'"cache_control":{"type":"ephemeral"}'
+SAME = [
+    (b'"S"', b'"S"'),
+    (b'"S"', b'[{"type":"text","text":"S"}]'),
+    (b'"S"', b'[{"type": "text", %b, "text": "\\u0053"}]' % CACHED),
+    (b"", b'""'),
+    (b"", b"[]"),
+    (b"null", b"[]"),
+    (b'[{"name":"a","input_schema":{}}]', b'[{"input_schema":{},"name":"a",%b}]' % CACHED),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), SAME)
+def test_a_context_in_another_form_is_the_same(one: bytes, other: bytes) -> None:
+    assert same_context(one, other)
+    assert same_context(other, one)
+
+
+@pytest.mark.parametrize("other", [b"", b'"T"', b'[{"type":"text","text":"S"},{"type":"text","text":"S"}]'])
+def test_a_context_that_says_something_else_is_not(other: bytes) -> None:
+    assert not same_context(b'"S"', other)
