@@ -112,7 +112,7 @@ class Bridge:
             self.leave(turn)
             if error.claim.kind == "thread":
                 raise await refused(self, ask, error.claim) from None
-            return Repeat(self, ask, prepared.conversation, error.claim)
+            return Repeat(self, ask, prepared, error.claim)
         # What was submitted may yet be stored, when the database is no longer stalled: then it must not stay `running`.
         except BridgeError as error:
             turn.fail(error)

@@ -153,10 +153,14 @@ def _answer_meta(attempt: Attempt) -> dict[str, object]:
 
 
 def _ending(attempt: Attempt) -> bytes:
-    """With why it ended, where there are words for it: who asks again gets the same end."""
+    """With why it ended, where there are words for it, and its searches: who asks again gets the same end."""
     said = attempt.accumulator
-    words = {"sequence": well_formed(said.sequence), "explanation": well_formed(said.explanation)}
-    return msgspec.json.encode(_answer_meta(attempt) | {name: text for name, text in words.items() if text})
+    told = {
+        "sequence": well_formed(said.sequence),
+        "explanation": well_formed(said.explanation),
+        "searches": said.usage.searches,
+    }
+    return msgspec.json.encode(_answer_meta(attempt) | {name: value for name, value in told.items() if value})
 
 
 def sealed(turn: Turn, links: tuple[LinkRow, ...]) -> tuple[LinkRow, ...]:

@@ -14,14 +14,15 @@ from conversations.store import reads
 from conversations.store.database import timestamp
 from conversations.store.reads import Answer, Delivered
 from conversations.store.writes import ClaimRow
+from translation import adapters
 from translation.accumulator import Accumulator, unfolded
 from translation.errors import BridgeError, ConversationEnded, ThreadRefused
-from translation.events import MessageStart, MessageStop, WireEvent
-from translation.values import Note
+from translation.events import Finished, MessageStart, MessageStop, WireEvent
+from translation.values import Note, Usage
 
 if TYPE_CHECKING:
     from conversations.bridge import Bridge
-    from conversations.state import Conversation
+    from conversations.preparing import Prepared
     from conversations.turn import Ask, Turn
 
 WINDOW = 600.0  # seconds in which an equal request is the same one
@@ -57,12 +58,13 @@ async def refused(bridge: Bridge, ask: Ask, claim: ClaimRow) -> ThreadRefused:
 class Repeat:
     """Stands in for a turn: waits for the one that has the claim, and says what it said."""
 
-    def __init__(self, bridge: Bridge, ask: Ask, conversation: Conversation, claim: ClaimRow) -> None:
+    def __init__(self, bridge: Bridge, ask: Ask, prepared: Prepared, claim: ClaimRow) -> None:
         self.ask = ask
         self.done = False
         self.notes: list[Note] = []
         self.accumulator = Accumulator()
-        self.conversation = conversation
+        self.conversation = prepared.conversation
+        self._prepared = prepared
         self._bridge = bridge
         self._claim = claim
         self._turn: Turn | Repeat | None = None
@@ -73,8 +75,8 @@ class Repeat:
         if holder is not None and complete:
             stored = await self._bridge.store.read(partial(reads.delivered, turn=holder.turn), None)
             if stored is not None:
-                self.done = True
-                return self._say(stored)
+                self.done, self.notes = True, list(stored.notes)
+                return self._said(await self._relayed(holder.turn) or _unfolded(stored, self.ask.request.model))
         self._turn = turn = await self._bridge.open(self.ask, anew=complete)
         wire = await turn.begin()
         self._follow(turn)
@@ -119,9 +121,26 @@ class Repeat:
     def _follow(self, turn: Turn | Repeat) -> None:
         self.done, self.notes, self.accumulator = turn.done, turn.notes, turn.accumulator
 
-    def _say(self, stored: Delivered) -> list[WireEvent]:
-        wire: list[WireEvent] = [MessageStart(stored.message_id, self.ask.request.model, stored.ending.usage)]
-        wire += unfolded(stored.content)
-        wire += [stored.ending, MessageStop()]
+    async def _relayed(self, turn: int) -> list[WireEvent]:
+        """An answer in the client's own dialect, as its upstream wrote it; nothing where that is not to be had."""
+        aimed, target = self._prepared.aimed, self._prepared.route.target
+        if self._prepared.offered.tools or not adapters.relays(target.profile):
+            return []
+        job = partial(reads.raw_answer, turn=turn, upstream=target.upstream)
+        if (raw := await self._bridge.store.read(job, None)) is None:
+            return []
+        decoder = adapters.adapter(target.profile).decoder(aimed.request, target, aimed.sent, raw.content_type)
+        events = [*decoder.feed(raw.answer), *decoder.close()]
+        writer = adapters.writer(target.profile, aimed.request, "")
+        wire = writer.feed(events)
+        finished = next((event for event in events if isinstance(event, Finished)), None)
+        return [*wire, *writer.finish(finished, Usage())] if finished is not None else []
+
+    def _said(self, wire: list[WireEvent]) -> list[WireEvent]:
         self.accumulator.feed(wire)
         return wire
+
+
+def _unfolded(stored: Delivered, model: str) -> list[WireEvent]:
+    start = MessageStart(stored.message_id, model, stored.ending.usage)
+    return [start, *unfolded(stored.content), stored.ending, MessageStop()]

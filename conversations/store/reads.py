@@ -12,7 +12,7 @@ from conversations.secrets import unseal
 from conversations.store.database import Database
 from conversations.store.packing import messages, packed, unpacked
 from translation.events import MessageDelta
-from translation.values import Link, Origin, Role, Usage
+from translation.values import Link, Note, Origin, Role, Usage
 
 CHUNK = 200  # values in one IN list
 SENT_CHAIN = 256  # a request as sent is kept whole at least every so many turns
@@ -96,6 +96,14 @@ class Delivered(Struct, frozen=True):
     message_id: str
     content: bytes
     ending: MessageDelta
+    notes: tuple[Note, ...]
+
+
+class RawAnswer(Struct, frozen=True):
+    """What an upstream wrote."""
+
+    answer: bytes
+    content_type: str
 
 
 class _Meta(Struct, frozen=True):
@@ -103,9 +111,12 @@ class _Meta(Struct, frozen=True):
 
     sequence: str = ""
     explanation: str = ""
+    searches: int = 0
+    content_type: str = ""
 
 
 _META = msgspec.json.Decoder(_Meta)
+_NOTES = msgspec.json.Decoder(tuple[Note, ...])
 ANSWER = """
 SELECT c.id, c.external_id, t.id, t.status, t.head_hash, t.answer_hash, t.system_digest, t.tools_digest, t.stop_reason
 FROM conversations_turn t JOIN conversations_conversation c ON c.id = t.conversation_id AND c.ended_at IS NULL """
@@ -312,13 +323,23 @@ def delivered(db: Database, turn: int) -> Delivered | None:
     """The answer of a complete turn, as it was delivered."""
     # By its hash: what was said before, at the same place, is one row: an earlier turn's, or the end of a packed history.
     sql = """SELECT t.message_id, m.content, t.stop_reason, t.input_tokens, t.output_tokens, t.cache_read, t.cache_write,
-          t.thinking_tokens, t.answer_meta, m.role, m.span FROM conversations_turn t
+          t.thinking_tokens, t.answer_meta, m.role, m.span, t.notes FROM conversations_turn t
         JOIN conversations_message m ON m.conversation_id = t.conversation_id AND m.chain_hash = t.answer_hash
         WHERE t.id = %s AND t.status = 'complete'"""
     for row in db.query(sql, (turn,)):
-        usage, meta = Usage(row[3], row[4], row[5], row[6], row[7]), _META.decode(bytes(row[8]))
+        meta = _META.decode(bytes(row[8]))
+        usage = Usage(row[3], row[4], row[5], row[6], row[7], meta.searches)
         _, content = messages(row[9], row[10], row[1])[-1]
-        return Delivered(row[0], content, MessageDelta(row[2], usage, meta.sequence, meta.explanation))
+        ending = MessageDelta(row[2], usage, meta.sequence, meta.explanation)
+        return Delivered(row[0], content, ending, _NOTES.decode(bytes(row[11])))
+    return None
+
+
+def raw_answer(db: Database, turn: int, upstream: str) -> RawAnswer | None:
+    """What this upstream answered in a turn, where that is kept."""
+    sql = "SELECT answer, answer_meta FROM conversations_turn WHERE id = %s AND upstream = %s"
+    for answer, meta in db.query(sql, (turn, upstream)):
+        return RawAnswer(unpacked(bytes(answer)), _META.decode(bytes(meta)).content_type) if answer else None
     return None
 
 

@@ -13,7 +13,8 @@ from tests.api.conftest import BOTH, CHAT, Connect, Serve, Served
 from tests.servers import chat
 from tests.servers.client import TOOL, Client, folded, names, result
 from tests.servers.ports import wait_until
-from tests.servers.script import Gate, sse_answer
+from tests.servers.script import Gate, json_answer, sse_answer
+from tests.servers.upstream import ScriptedUpstream
 
 CALL = ("call_1", "get_weather", {"city": "Oslo"})
 SESSION = "9a3f1c52-0d8e-4b51-9d0c-1f2e3d4c5b6a"
@@ -256,7 +257,7 @@ def test_the_codes_of_threads(client: Client, other_client: Client, served: Serv
     assert client.ask("go on", system="S", **threaded(first)).status_code == 400
     served.records.ended(client.api_key, 2)
     cached = {"cache_control": {"type": "ephemeral"}}
-    same = {"system": [{"type": "text", "text": "S", **cached}], "tools": [{**TOOL, **cached}]}
+    same: dict[str, Any] = {"system": [{"type": "text", "text": "S", **cached}], "tools": [{**TOOL, **cached}]}
     assert client.ask("go on", **same, **threaded(first)).status_code == 200
     assert code(client.ask("another way", **threaded(first))) == (400, "thread_already_continued")
     minimal = connect(served, storage="metadata")
@@ -341,6 +342,50 @@ def test_a_retry_hears_of_the_same_end(client: Client, served: Served, ending: s
     assert answers[0]["stop_reason"] == ending
     assert answers[0]["stop_sequence"] == ("END" if ending == "stop_sequence" else None)
     assert len(served.upstream.requests) == 1
+
+
+def test_a_retry_is_warned_as_the_first_one_was(client: Client, served: Served) -> None:
+    unpaired = {"type": "tool_use", "id": "toolu_from_elsewhere", "name": "get_time", "input": {}}
+    asked = ["Hi", {"role": "assistant", "content": [unpaired]}, "Go on"]
+    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "ok"}}
+    served.chat(json_answer({"id": "c", "choices": [choice]}))
+    answers = [client.ask(*asked, headers={"x-conversation-id": "warned"}) for _ in range(2)]
+    warned = [answer.headers["x-bridge-warning"] for answer in answers]
+    assert warned == ["history-repaired, usage-estimated"] * 2
+    assert len(served.upstream.requests) == 1
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_retry_gets_all_that_anthropic_said(
+    serve: Serve, connect: Connect, shared_upstream: ScriptedUpstream, stream: bool
+) -> None:
+    """Also what the bridge does not know: its answer is passed on byte for byte, the second time too."""
+    served = serve(ANTHROPIC_API_KEY="sk-ant-x", ANTHROPIC_UPSTREAM_URL=f"{shared_upstream.url}/v1")
+    client = connect(served)
+    usage = {"input_tokens": 5, "output_tokens": 6, "service_tier": "priority", "server_tool_use": {"web_searches": 2}}
+    end = {"stop_reason": "stop_sequence", "stop_sequence": "END", "container": {"id": "container_1"}}
+    message = {"id": "msg_01", "type": "message", "role": "assistant", "model": "claude-x-20261101", "usage": usage}
+    block = {"type": "text", "text": "Hello"}
+    events: list[dict[str, Any]] = [
+        {"type": "message_start", "message": {**message, "content": [], "stop_reason": None}},
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": end, "usage": usage},
+        {"type": "message_stop"},
+    ]
+    frames = [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events]
+    shared_upstream.queue(
+        "/v1/messages", sse_answer(*frames) if stream else json_answer({**message, **end, "content": [block]})
+    )
+    asked: dict[str, Any] = {
+        "model": "anthropic/claude-x",
+        "stream": stream,
+        "headers": {"x-conversation-id": "relayed"},
+    }
+    first, second = client.ask("Hi", **asked), client.ask("Hi", **asked)
+    assert first.text == second.text
+    assert ("container_1" in first.text, "priority" in first.text) == (True, True)
+    assert len(shared_upstream.requests) == 1
 
 
 def test_a_retry_of_a_failed_request_takes_over(client: Client, served: Served) -> None:

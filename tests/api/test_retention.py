@@ -178,7 +178,7 @@ def test_reasoning_goes_with_the_text_unless_a_call_needs_it(
     served = serve(VLLM_BASE_URL=f"{shared_upstream.url}/openai/v1", BRIDGE_INACTIVITY_HOURS="100")
     function = {"name": "get_weather", "arguments": '{"city": "Oslo"}'}
     called = {"tool_calls": [{"id": "call_1", "type": "function", "function": function}]}
-    stops = {"stop_sequences": ["STOP WORD"], "tools": [TOOL], "model": "vllm/m"}
+    stops: dict[str, Any] = {"stop_sequences": ["STOP WORD"], "tools": [TOOL], "model": "vllm/m"}
     for settings, full in (
         ({"storage": "metadata"}, False),
         ({"storage": "minimal"}, False),
