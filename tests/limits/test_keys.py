@@ -2,6 +2,9 @@
 
 import time
 
+import pytest
+from django.core.management import CommandError, call_command
+
 from tests.limits.cluster import Cluster
 
 
@@ -31,3 +34,18 @@ def test_a_rotated_key_has_a_new_secret_and_the_old_one_stops(cluster: Cluster) 
 def test_an_expired_key_is_refused(cluster: Cluster) -> None:
     key = cluster.issue("expired", expires_at="2026-01-01")
     assert cluster.ask(key).status == 401
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ([""], "name: "),
+        (["x" * 101], "name: "),
+        (["n", "--storage", "some"], "storage: "),
+        (["n", "--requests-per-minute", "0"], "requests-per-minute: "),
+        (["n", "--expires-at", "soon"], "expires-at: "),
+    ],
+)
+def test_what_no_key_can_have_is_named(given: list[str], words: str) -> None:
+    with pytest.raises(CommandError, match=words):
+        call_command("issue_key", *given, skip_checks=True)

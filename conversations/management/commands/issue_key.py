@@ -1,5 +1,7 @@
 """`manage.py issue_key NAME`: a new API key, shown once; its limits as options."""
 
+from typing import Any
+
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
@@ -34,10 +36,14 @@ class Command(BaseCommand):
             parser.add_argument(f"--{name.replace('_', '-')}", help=text)
 
     def handle(self, *args: object, **options: object) -> None:
-        given = {name: options[name] for name in CHOICES if options[name] is not None}
-        try:
-            chosen = {name: FIELDS[name].clean(value, None) for name, value in given.items()}
-        except ValidationError as error:
-            raise CommandError("; ".join(error.messages)) from error
-        _, secret = keys.issue(str(options["name"]), **chosen)
+        given = {name: options[name] for name in ("name", *CHOICES) if options[name] is not None}
+        chosen = {name: _cleaned(name, value) for name, value in given.items()}
+        _, secret = keys.issue(**chosen)
         self.stdout.write(secret)
+
+
+def _cleaned(name: str, value: object) -> Any:
+    try:
+        return FIELDS[name].clean(value, None)
+    except ValidationError as error:
+        raise CommandError(f"{name.replace('_', '-')}: {'; '.join(error.messages)}") from error
