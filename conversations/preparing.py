@@ -31,7 +31,7 @@ from translation.hosted import Offer, call_block, offer, relaxed
 from translation.hosted_history import NOTHING_STORED, Stored, unanswered, waiting
 from translation.hosted_history import told as tell
 from translation.mcp_servers import without_connector
-from translation.state import MCP_TOOL_USE, Wanted, continues, hydrate, restore, unknown_results, wanted
+from translation.state import MCP_TOOL_USE, Snapshot, Wanted, continues, hydrate, restore, unknown_results, wanted
 from translation.values import Link, Message, Note, Request, ServerToolUse, Text, ToolResult, ToolUse
 
 TOOL_SEARCH = "tool_search_tool"
@@ -96,7 +96,7 @@ async def prepare(
     asked, hashes = await _completed(state, resolved, request, hashes)
     received = asked
     wants = wanted(received, hashes)
-    snapshot = await state.know(conversation, wants)
+    snapshot = await _known(state, conversation, wants, identity)
     unknown_results(received, snapshot)
     link = continues(received, snapshot)
     history = await _history_of(state, conversation, link) if link is not None else ()
@@ -105,7 +105,7 @@ async def prepare(
     if received is not asked:
         hashes = chain(received.messages)
         wants = wanted(received, hashes)
-        snapshot = await state.know(conversation, wants)
+        snapshot = await _known(state, conversation, wants, identity)
     # What was put before the client's first message moves it; the other notes count the whole history already.
     moved = len(received.messages) - len(asked.messages)
     restored = (*(replace(note, message=note.message + moved) for note in notes), *lost)
@@ -169,7 +169,9 @@ def aim_elsewhere(prepared: Prepared, route: Route) -> Prepared:
 def continued(prepared: Prepared, content: bytes) -> Prepared:
     """The same request, going on after this much of its answer: as a later one with this history would be sent."""
     message = parse_message("assistant", content)
-    received = replace(prepared.received, messages=(*prepared.received.messages, message))
+    # What was hydrated stays so: other conversations may have lent the calls of the history.
+    before = prepared.hydrated.messages[: len(prepared.received.messages)]
+    received = replace(prepared.received, messages=(*before, message))
     hashes = (*prepared.chain, chain_link(prepared.chain[-1] if prepared.chain else b"", message))
     conversation = prepared.conversation
     hydrated = relaxed(hydrate(received, hashes, conversation.snapshot))
@@ -185,6 +187,11 @@ def build(request: Request, route: Route) -> UpstreamRequest:
 def outgoing(request: Request, route: Route) -> Request:
     """What the upstream is asked: a stream only if its route wants one."""
     return request if route.streams or not request.stream else replace(request, stream=False)
+
+
+async def _known(state: State, conversation: Conversation, wants: Wanted, identity: Identity) -> Snapshot:
+    known = await state.know(conversation, wants)
+    return await state.know_elsewhere(conversation, known, wants) if identity.grouped else known
 
 
 async def _ran(
@@ -250,7 +257,9 @@ async def _history_of(state: State, conversation: Conversation, link: Link) -> t
     base = await state.answer_of_turn(link.turn_id)
     if base is None:
         return ()
-    stored = await state.path(conversation, base.answer_hash or base.head_hash)
+    head = base.answer_hash or base.head_hash
+    ours = base.conversation.id == conversation.row.id
+    stored = await (state.path(conversation, head) if ours else state.path_elsewhere(base.conversation.id, head))
     history = tuple(parse_message(item.role, item.content) for item in stored if is_content(item.content))
     if len(history) != len(stored):
         return ()  # a key that keeps no text: the call is rebuilt from its mapping

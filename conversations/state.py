@@ -30,6 +30,7 @@ CONVERSATIONS = 4_096
 POINTERS = 65_536
 SENT_BYTES = 32 * 1024 * 1024
 NO_MESSAGES: list[Stored] = []
+NOTHING_KNOWN = Known({}, {}, {}, ())
 
 
 class Recent(OrderedDict[Key, Value], Generic[Key, Value]):
@@ -214,15 +215,27 @@ class State:
         if conversation.stored and (missing or hashes):
             job = partial(reads.known, conversation_id=conversation.row.id, tool_use_ids=missing, hashes=hashes)
             self.misses += 1
-            conversation.learn(await self._store.read(job, Known({}, {}, {}, ())))
+            conversation.learn(await self._store.read(job, NOTHING_KNOWN))
         else:
             self.hits += 1
         return conversation.snapshot
 
+    async def know_elsewhere(self, conversation: Conversation, known: Snapshot, wanted: Wanted) -> Snapshot:
+        """With the calls that other conversations of the key have made. Not cached: these end when they are ended."""
+        missing = tuple(id_ for id_ in wanted.tool_use_ids if id_ not in known.links)
+        if not missing:
+            return known
+        job = partial(reads.known_elsewhere, key=conversation.row.api_key, tool_use_ids=missing)
+        lent = await self._store.read(job, NOTHING_KNOWN)
+        if not lent.links:
+            return known
+        return Snapshot(known.links | lent.links, known.turns, known.origins | lent.origins)
+
+    async def path_elsewhere(self, conversation_id: int, head: bytes) -> list[Stored]:
+        return await self._store.read(partial(reads.path, conversation_id=conversation_id, head=head), NO_MESSAGES)
+
     async def path(self, conversation: Conversation, head: bytes) -> list[Stored]:
-        stored = await self._store.read(
-            partial(reads.path, conversation_id=conversation.row.id, head=head), NO_MESSAGES
-        )
+        stored = await self.path_elsewhere(conversation.row.id, head)
         for message in stored:
             if message.node:
                 conversation.nodes[message.chain_hash] = Node(message.chain_hash, message.depth, message.answers)

@@ -205,6 +205,23 @@ def known(db: Database, conversation_id: int, tool_use_ids: Sequence[str], hashe
     return Known(links, turns, _origins(db, conversation_id, sorted(wanted)), tuple(nodes))
 
 
+def known_elsewhere(db: Database, key: int, tool_use_ids: Sequence[str]) -> Known:
+    """What any conversation of the key knows of these calls."""
+    homes: dict[int, None] = {}
+    for chunk in _chunks(tool_use_ids):
+        sql = f"""SELECT DISTINCT m.conversation_id FROM conversations_toolmapping m
+            JOIN conversations_conversation c ON c.id = m.conversation_id AND c.ended_at IS NULL
+            WHERE m.api_key_id = %s AND m.tool_use_id IN ({_marks(chunk)})"""
+        homes |= dict.fromkeys(row[0] for row in db.query(sql, (key, *chunk)))
+    links: dict[str, Link] = {}
+    origins: dict[int, Origin] = {}
+    for home in homes:
+        found = known(db, home, tool_use_ids, ())
+        links |= found.links
+        origins |= found.origins
+    return Known(links, {}, origins, ())
+
+
 def _links(db: Database, conversation_id: int, tool_use_ids: Sequence[str]) -> dict[str, Link]:
     links: dict[str, Link] = {}
     for chunk in _chunks(tool_use_ids):

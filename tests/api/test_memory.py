@@ -89,6 +89,26 @@ def test_claude_codes_session_and_agents_are_conversations(client: Client, serve
 
 
 @BOTH
+@pytest.mark.parametrize("fork", [{"session-id": "another"}, {"session-id": SESSION, "agent-id": "inherits"}])
+def test_a_forked_session_brings_what_its_calls_need(client: Client, served: Served, fork: dict[str, str]) -> None:
+    origin = {"x-claude-code-session-id": SESSION}
+    headers = {f"x-claude-code-{name}": value for name, value in fork.items()}
+    served.chat(chat.calls(CALL), chat.text("ok"), chat.text("ok"))
+    content = client.ask("Weather?", tools=[TOOL], headers=origin).json()["content"]
+    answered = result(content[0]["id"])
+    forked = client.ask("Weather?", {"role": "assistant", "content": content}, answered, tools=[TOOL], headers=headers)
+    assert forked.headers["x-conversation-id"] != SESSION
+    whole = served.sent()["messages"]
+    assert (whole[1]["tool_calls"][0]["id"], whole[2]["tool_call_id"]) == ("call_1", "call_1")
+    # The result alone is enough here, too, as long as the call is known.
+    assert client.ask(answered, tools=[TOOL], max_tokens=9, headers=headers).status_code == 200
+    assert [message["role"] for message in served.sent()["messages"]] == ["user", "assistant", "tool"]
+    client.http.post(f"/v1/conversations/{SESSION}/terminate")
+    gone = {"x-claude-code-session-id": "a third"}
+    assert client.ask(answered, tools=[TOOL], headers=gone).status_code == 400
+
+
+@BOTH
 def test_twenty_agents_interleaved_under_one_session(client: Client, served: Served) -> None:
     served.upstream.always(CHAT, chat.streamed_calls(CALL))
 

@@ -26,6 +26,11 @@ class Identity(Struct, frozen=True):
     parent_agent_id: str = ""
     retry_count: int = 0
 
+    @property
+    def grouped(self) -> bool:
+        """Whether only a session names the conversation: sessions are forked, and agents inherit histories."""
+        return bool(self.session_id) and not self.conversation_id
+
 
 class UserId(Struct):
     """Claude Code writes JSON into `metadata.user_id`."""

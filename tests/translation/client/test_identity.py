@@ -69,3 +69,15 @@ def test_hint_that_cannot_be_an_id_is_ignored() -> None:
 @pytest.mark.parametrize("count", ["", "-1", "x", "²", "99999", "1.5"])
 def test_retry_count_that_is_none_is_zero(count: str) -> None:
     assert identity({"x-stainless-retry-count": count}, "").retry_count == 0
+
+
+@pytest.mark.parametrize(
+    ("headers", "grouped"),
+    [
+        ({}, False),
+        ({"x-claude-code-session-id": "s"}, True),
+        ({"x-claude-code-session-id": "s", "x-conversation-id": "c"}, False),
+    ],
+)
+def test_a_session_only_groups(headers: dict[str, str], grouped: bool) -> None:
+    assert identity(headers, "").grouped is grouped
