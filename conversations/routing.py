@@ -19,12 +19,8 @@ from translation.policies import Policy
 from translation.providers.profiles import PROFILES, Profile
 from translation.remedies import Remedy, remembered
 
-VARIABLES = {
-    "anthropic": "ANTHROPIC_API_KEY or ANTHROPIC_UPSTREAM_URL",
-    "openai-responses": "OPENAI_API_KEY or OPENAI_BASE_URL",
-    "minimax-m3": "MINIMAX_API_KEY or MINIMAX_BASE_URL",
-    "xai-responses": "XAI_API_KEY or XAI_BASE_URL",
-}
+VARIABLES = {"anthropic": "ANTHROPIC_API_KEY or ANTHROPIC_UPSTREAM_URL"}
+STEMS = {"openai-responses": "OPENAI", "minimax-m3": "MINIMAX", "xai-responses": "XAI"}  # of variables that are shared
 CLAUDE_FAMILIES = ("opus", "sonnet", "haiku")
 WILD = frozenset("*?[")
 NAMES = 1_000  # that are remembered: clients may ask for any
@@ -183,4 +179,4 @@ def _hint(name: str) -> str:
 
 
 def _stem(name: str) -> str:
-    return name.upper().replace("-", "_")
+    return STEMS.get(name) or name.upper().replace("-", "_")

@@ -167,3 +167,12 @@ def test_a_model_without_a_route_names_what_to_set(client: Client, model: str, n
     assert (response.status_code, response.json()["error"]["type"]) == (404, "not_found_error")
     assert named in response.json()["error"]["message"]
     assert client.conversations() == []
+
+
+@pytest.mark.parametrize("model", ["minimax/m", "minimax-m3/m", "MiniMax-M3"])
+def test_an_upstream_without_an_address_names_the_variable_that_there_is(
+    serve: Serve, connect: Connect, model: str
+) -> None:
+    response = connect(serve(MINIMAX_API_KEY="k")).ask("Hi", model=model)
+    assert response.status_code == 404
+    assert response.json()["error"]["message"].endswith("set MINIMAX_BASE_URL")
