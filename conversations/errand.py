@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from conversations.course import Course
 from conversations.preparing import Prepared, aim_elsewhere, build, outgoing
-from conversations.storable import storable
+from conversations.storable import storable, words
 from translation import adapters, policies
 from translation.errors import BridgeError, InvalidRequest, RepeatedCall, UpstreamFault, UpstreamGaveUp
 from translation.values import Note
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 
 class Errand:
-    def __init__(self, bridge: Bridge, prepared: Prepared) -> None:
+    def __init__(self, bridge: Bridge, prepared: Prepared, storage: str) -> None:
         self.prepared = prepared
+        self._storage = storage
         self.notes: list[Note] = list(prepared.notes)
         self._bridge = bridge
         self._course = Course(bridge.settings.retries, bridge.upstreams.health)
@@ -85,7 +86,7 @@ class Errand:
         """Once per turn, the same request for an answer that the upstream had given up on."""
         asked, self._asked_again = self._asked_again, True
         if not asked:
-            self.notes.append(Note("repair", "asked-again", f"asked once more: {error.message[:300]}"))
+            self.notes.append(Note("repair", "asked-again", f"asked once more: {words(error, self._storage)[:300]}"))
         return not asked
 
     def _heal(self, error: UpstreamFault, answer: bytes) -> bool:
@@ -119,7 +120,8 @@ class Errand:
             else:
                 own = [note for note in self.notes if note not in before.notes]
                 self.notes = [*self.prepared.notes, *own]
-                self._note(f"{before.route.name} failed ({error.message}): {candidate.name} was asked instead")
+                said = words(error, self._storage)
+                self._note(f"{before.route.name} failed ({said}): {candidate.name} was asked instead")
                 self._healed = False
                 return
         raise self._course.error or error

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from conversations import message_rows, secrets, sent_rows, usage_rows
 from conversations.callers import secret_of
 from conversations.state import Sent
-from conversations.storable import digest, storable
+from conversations.storable import digest, words
 from conversations.store.database import timestamp
 from conversations.store.links import LinkRow
 from conversations.store.packing import compress
@@ -129,7 +129,7 @@ def closing(
         stop_reason=attempt.accumulator.stop_reason or "",
         http_status=error.status if error else 200,
         error_type=error.type if error else "",
-        error_message=storable(error.message, 2000) if error else "",
+        error_message=words(error, turn.ask.key.storage) if error else "",
         first_byte_ms=timings.first_byte,
         first_token_ms=timings.first_token,
         duration_ms=timings.duration,

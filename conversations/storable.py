@@ -2,14 +2,23 @@
 
 from hashlib import blake2b
 
+from translation.errors import BridgeError, UpstreamFault
 from translation.unicode import well_formed
 
+WORDS_LIMIT = 2_000  # characters of an error's message
+NOT_KEPT = "(what the upstream said is not kept with this key)"
 ID_LIMIT = 2_000  # within what an index of PostgreSQL takes
 
 
 def storable(text: str, limit: int) -> str:
     """Text of an upstream's as a text column takes it: PostgreSQL refuses NUL and what is too long, both surrogates."""
     return well_formed(text).replace("\0", "\ufffd")[:limit]
+
+
+def words(error: BridgeError, storage: str) -> str:
+    """What is kept of an error: an upstream may quote the request that it refuses, or its own answer."""
+    quotes = storage != "full" and isinstance(error, UpstreamFault)
+    return NOT_KEPT if quotes else storable(error.message, WORDS_LIMIT)
 
 
 def storable_id(id_: str) -> str:

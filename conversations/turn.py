@@ -20,7 +20,7 @@ from conversations.errand import Errand
 from conversations.limits import Admission
 from conversations.records import Timings
 from conversations.state import Conversation, Sent
-from conversations.storable import storable
+from conversations.storable import words
 from conversations.store.links import LinkRow, SaveLinks
 from conversations.store.reads import KeyRow, Node
 from conversations.store.usage import UsageRow
@@ -74,7 +74,7 @@ class Turn:
     ) -> None:
         self.bridge = bridge
         self.ask = ask
-        self.errand = Errand(bridge, prepared)
+        self.errand = Errand(bridge, prepared, ask.key.storage)
         self.claims = claims
         self.admission = admission
         self.recorded = sent_rows.kept(ask.request, prepared.sent)  # the request that the store has as this turn's
@@ -234,7 +234,7 @@ class Turn:
         await self.attempt.close()
         self.bridge.leave(self)
         self.bridge.state.forget(self.conversation.row.id)
-        self.errand = Errand(self.bridge, await self.bridge.prepare(self.ask))
+        self.errand = Errand(self.bridge, await self.bridge.prepare(self.ask), self.ask.key.storage)
         self.calls, self.done = {}, False
         self.attempt = self._new_attempt()
         await self._submit()
@@ -273,7 +273,7 @@ class Turn:
         target = self.prepared.route.target
         elapsed = round((time.perf_counter() - self._attempt_started) * 1000, 3)
         self._attempt_started = None
-        status, message = ("error", storable(error.message, 2000)) if error else ("complete", "")
+        status, message = ("error", words(error, self.ask.key.storage)) if error else ("complete", "")
         self.attempts.append(records.AttemptRecord(target.upstream, target.model, status, message, elapsed))
         if error is not None:
             self.entries.append(usage_rows.failed_entry(self, elapsed))

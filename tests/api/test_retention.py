@@ -155,6 +155,19 @@ def test_below_full_no_text_is_stored_and_a_lone_result_still_works(
 
 
 @pytest.mark.parametrize("storage", ["metadata", "minimal"])
+def test_below_full_what_an_upstream_quotes_is_told_and_not_kept(
+    served: Served, connect: Connect, storage: str
+) -> None:
+    client = connect(served, storage=storage)
+    quoting = "Input should be a valid string, not [{'type': 'text', 'text': 'SECRET question'}]"
+    served.chat(chat.error(400, quoting))
+    assert quoting in client.ask("SECRET question").json()["error"]["message"]
+    (turn,) = served.records.ended(client.api_key, 1)
+    assert (turn.status, turn.error_type, turn.http_status) == ("error", "invalid_request_error", 400)
+    assert b"SECRET" not in served.records.everything(client.api_key)
+
+
+@pytest.mark.parametrize("storage", ["metadata", "minimal"])
 def test_below_full_only_a_result_can_be_appended(served: Served, connect: Connect, storage: str) -> None:
     client = connect(served, storage=storage)
     headers = {"x-conversation-id": "c", "x-conversation-mode": "append"}
