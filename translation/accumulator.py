@@ -28,6 +28,7 @@ STREAMED = {
     b'"text"': ("text",),
     b'"thinking"': ("thinking", "signature"),
     b'"tool_use"': ("input",),
+    b'"server_tool_use"': ("input",),
     b'"mcp_tool_use"': ("input",),
 }
 
@@ -78,10 +79,10 @@ class Accumulator:
         return self._content
 
 
-def unfolded(content: bytes) -> list[WireEvent]:
+def unfolded(content: bytes, first: int = 0) -> list[WireEvent]:
     """The inverse: the blocks of a stored message as they are streamed. A call that the bridge ran is whole."""
     events: list[WireEvent] = []
-    for index, block in enumerate(msgspec.json.decode(content, type=list[dict[str, msgspec.Raw]])):
+    for index, block in enumerate(msgspec.json.decode(content, type=list[dict[str, msgspec.Raw]]), first):
         deltas: list[WireEvent] = []
         for kind, field in DELTA_FIELDS.items():
             kind_of = bytes(block["type"])

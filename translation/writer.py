@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import assert_never
 
+from translation.accumulator import unfolded
 from translation.errors import UpstreamProtocolError
 from translation.events import (
     BlockDelta,
@@ -191,8 +192,8 @@ class BlockWriter:
                     out.append(BlockDelta(self._index - 1, "citations_delta", citation.decode()))
             case WholeBlock(block=block):
                 self._close(out)
-                self._begin(block, out)
-                out.append(BlockStop(self._index - 1))
+                out += unfolded(b"[%b]" % block, self._index)  # clients read a call's input from deltas only
+                self._index += 1
             case _:
                 assert_never(event)
 

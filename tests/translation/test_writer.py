@@ -39,7 +39,8 @@ DELTAS = {
     "text": {"text_delta"},
     "thinking": {"thinking_delta", "signature_delta"},
     "tool_use": {"input_json_delta"},
-    "server_tool_use": set[str](),
+    "web_search_tool_result": set[str](),
+    "server_tool_use": {"input_json_delta"},
 }
 
 
@@ -118,6 +119,22 @@ def interleavings(draw: st.DrawFn) -> list[Event]:
         track = draw(st.sampled_from([track for track in tracks if track]))
         events.append(track.pop(0))
     return events
+
+
+def test_input_of_a_servers_call_comes_in_a_delta() -> None:
+    """Claude Code takes no input from a block's start."""
+    searched = b'{"type":"server_tool_use","id":"s","name":"web_search","input":{"query":"x"}}'
+    found = b'{"type":"web_search_tool_result","tool_use_id":"s","content":[]}'
+    wire = write([TextDelta("I look."), WholeBlock(searched), WholeBlock(found)])
+    check(wire)
+    assert wire[4:9] == [
+        BlockStart(1, b'{"type":"server_tool_use","id":"s","name":"web_search","input":{}}'),
+        BlockDelta(1, "input_json_delta", '{"query":"x"}'),
+        BlockStop(1),
+        BlockStart(2, found),
+        BlockStop(2),
+    ]
+    assert content(wire)[1]["input"] == {"query": "x"}
 
 
 @given(interleavings(), st.booleans(), st.booleans())
