@@ -1,4 +1,7 @@
-"""Errors as OpenAI's clients read them: `{"error": {"message", "type", "param", "code"}}`, and the status they know."""
+"""Errors as OpenAI's clients read them: `{"error": {"message", "type", "param", "code"}}`, and the status they know.
+
+What every error of the bridge has beside that (`type`, `request_id`) is there, too.
+"""
 
 import re
 
@@ -26,7 +29,7 @@ def status(error: BridgeError) -> int:
     return STATUSES.get(error.status, error.status)
 
 
-def error_body(error: BridgeError) -> bytes:
+def error_body(error: BridgeError, request_id: str) -> bytes:
     kind, code = KINDS.get(error.status, ("server_error" if error.status >= 500 else "invalid_request_error", None))
     if isinstance(error, PromptTooLong):
         code = "context_length_exceeded"
@@ -36,7 +39,7 @@ def error_body(error: BridgeError) -> bytes:
         "param": _param(error),
         "code": error.code or code,
     }
-    return msgspec.json.encode({"error": told})
+    return msgspec.json.encode({"error": told, "type": "error", "request_id": request_id})
 
 
 def _param(error: BridgeError) -> str | None:

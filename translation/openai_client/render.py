@@ -127,7 +127,7 @@ class ChatRenderer:
 
     def error(self, error: BridgeError, request_id: str) -> bytes:
         """The client raises on it; no `[DONE]` may follow."""
-        return b"data: %b\n\n" % error_body(error)
+        return b"data: %b\n\n" % error_body(error, request_id)
 
     # ------------------------------------------------------------ whole
 
@@ -139,7 +139,8 @@ class ChatRenderer:
         return msgspec.json.encode(head | {"choices": [choice], "usage": _usage(accumulator.usage)})
 
     def refusal(self, error: BridgeError, request_id: str) -> Refusal:
-        return Refusal(status(error), (*self.headers(request_id), *_error_headers(error)), error_body(error))
+        headers = (*self.headers(request_id), *_error_headers(error))
+        return Refusal(status(error), headers, error_body(error, request_id))
 
     def headers(self, request_id: str) -> tuple[tuple[str, str], ...]:
         return ("request-id", request_id), ("x-request-id", request_id)

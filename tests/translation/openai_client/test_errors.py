@@ -11,7 +11,7 @@ from translation.openai_client.errors import error_body, status
 
 
 def told(error: BridgeError) -> Any:
-    return msgspec.json.decode(error_body(error))["error"]
+    return msgspec.json.decode(error_body(error, "req_1"))["error"]
 
 
 @pytest.mark.parametrize(
@@ -51,6 +51,11 @@ def test_each_error_has_a_status_and_a_code_that_the_clients_know(
 )
 def test_the_field_that_is_wrong_is_named_as_openai_names_it(error: BridgeError, param: str | None) -> None:
     assert told(error)["param"] == param
+
+
+def test_the_body_has_what_every_error_of_the_bridge_has() -> None:
+    body = msgspec.json.decode(error_body(errors.NotFound("model: x"), "req_1"))
+    assert (body["type"], body["request_id"]) == ("error", "req_1")
 
 
 def test_lone_surrogates_do_not_break_the_answer() -> None:
