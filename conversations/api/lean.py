@@ -5,7 +5,7 @@ Reads the body, runs the ninja operation, sends what it returns. When the client
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
 from functools import partial
 from typing import Any
@@ -24,10 +24,14 @@ Refuse = Callable[[BridgeError, str], Refusal]  # an error in the dialect of the
 
 log = logging.getLogger(__name__)
 
+BETAS = "anthropic-beta"  # a list; of every other header that comes twice the last line counts
+
 
 async def serve(operation: Operation, refuse: Refuse, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
     request_id = ids.request_id()
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+    if len(headers) < len(scope["headers"]) and BETAS in headers:
+        headers[BETAS] = _lines(scope["headers"], BETAS.encode())
     request = LeanRequest(scope, headers, request_id)
     try:
         size = announced(headers)
@@ -47,6 +51,11 @@ async def serve(operation: Operation, refuse: Refuse, scope: Mapping[str, Any], 
     except BridgeError as error:  # before there was a request to answer
         current().meter.error(error)
         await _send_whole(refused(refuse(error, request_id)), send)
+
+
+def _lines(headers: Iterable[tuple[bytes, bytes]], wanted: bytes) -> str:
+    """A list that comes in several lines of its header is one list."""
+    return b",".join(value for name, value in headers if name == wanted).decode("latin-1")
 
 
 async def _serve(operation: Operation, refuse: Refuse, request: LeanRequest, receive: Receive, send: Send) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.api.conftest import BOTH, Served
 from tests.servers import chat
-from tests.servers.client import CLOCK, TOOL, Client, body, folded, names, result
+from tests.servers.client import CLOCK, TOOL, Client, body, folded, names, read_events, result
 from tests.servers.script import json_answer, sse_answer
 
 WEATHER = ("call_1", "get_weather", {"city": "Oslo"})
@@ -67,6 +67,15 @@ def test_both_versions_are_served_with_unknown_betas_and_fields(client: Client, 
     served.chat(chat.text("ok"))
     headers = {"anthropic-version": version, "anthropic-beta": "never-heard-of-2031-01-01, another"}
     assert client.ask("Hi", headers=headers, some_future_field={"a": 1}).status_code == 200
+
+
+def test_betas_may_come_in_several_lines(client: Client, served: Served) -> None:
+    served.chat(chat.streamed_calls(("call_0", "get_weather", {"city": "Oslo"})))
+    betas = [("anthropic-beta", "fine-grained-tool-streaming-2025-05-14"), ("anthropic-beta", "another")]
+    asked = body("Weather?", stream=True, tools=[TOOL])
+    with client.http.stream("POST", "/v1/messages", json=asked, headers=betas) as response:
+        events = list(read_events(response))
+    assert names(events).count("content_block_delta") == 2  # the arguments as they came
 
 
 def test_an_unknown_version_is_refused(client: Client) -> None:
