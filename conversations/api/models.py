@@ -15,15 +15,16 @@ from translation.errors import InvalidRequest, NotFound
 
 router = Router(tags=["Models"])
 UNKNOWN = "1970-01-01T00:00:00Z"  # what the API says for a release date that nobody knows
+ACTIVE = "active"
 
 
 @router.get("/models", summary="List models", auth=None)
-async def models(request: HttpRequest, limit: int = 0, after_id: str = "", before_id: str = "") -> JsonResponse:
+async def models(request: HttpRequest, limit: int = PAGE, after_id: str = "", before_id: str = "") -> JsonResponse:
     key = await _caller(request)
     offers = [offer for offer in await current().ready().catalog.offers() if _may_use(key, offer.id)]
     if speaks_openai(request):
         return JsonResponse({"object": "list", "data": [_openai(offer) for offer in offers]})
-    found, more = _paged(offers, limited(limit or PAGE), after_id, before_id)
+    found, more = _paged(offers if _wants_active(request) else (), limited(limit), after_id, before_id)
     return page([_anthropic(offer) for offer in found], more=more)
 
 
@@ -42,6 +43,12 @@ async def _caller(request: HttpRequest) -> KeyRow:
 
 def _may_use(key: KeyRow, model: str) -> bool:
     return key.limits is None or not key.limits.routes or allowed(key.limits.routes, model)
+
+
+def _wants_active(request: HttpRequest) -> bool:
+    """`lifecycle` names the stages that are listed; here is nothing but what can be used."""
+    stages = request.GET.getlist("lifecycle[]") + request.GET.getlist("lifecycle")
+    return not stages or ACTIVE in stages
 
 
 def _paged(offers: Sequence[Offer], limit: int, after_id: str, before_id: str) -> tuple[Sequence[Offer], bool]:
@@ -69,7 +76,7 @@ def _anthropic(offer: Offer) -> dict[str, Any]:
         "id": offer.id,
         "display_name": name,
         "created_at": UNKNOWN,
-        "lifecycle": "active",
+        "lifecycle": ACTIVE,
         "line": line,
     }
 

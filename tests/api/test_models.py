@@ -48,6 +48,8 @@ def test_the_anthropic_sdk_lists_page_by_page(bridge: Bridge) -> None:
     assert [model.id for model in client.models.list(before_id="xai/grok-4", limit=1).data] == ["openai/gpt-5.5"]
     assert first.data[0].display_name == "claude-opus (openai/gpt-5.5)"
     assert client.models.list(after_id=OFFERED[-1]).data == []
+    assert client.models.list(lifecycle=["deprecated", "retired"]).data == []
+    assert len(client.models.list(lifecycle=["active", "retired"]).data) == len(OFFERED)
 
 
 def test_the_openai_sdk_lists_everything_and_retrieves(bridge: Bridge) -> None:
@@ -83,7 +85,12 @@ def test_errors_have_the_shape_too(http: Client) -> None:
     answer = http.get("/v1/models", headers={**wrong, "anthropic-version": "2023-06-01"})
     assert (answer.status_code, answer.json()["error"]["type"]) == (401, "authentication_error")
     version = {"anthropic-version": "2023-06-01"}
-    for query, path in (("limit=1001", "limit"), ("limit=x", "limit"), ("after_id=nobody", "after_id")):
+    for query, path in (
+        ("limit=1001", "limit"),
+        ("limit=0", "limit"),
+        ("limit=x", "limit"),
+        ("after_id=nobody", "after_id"),
+    ):
         answer = http.get(f"/v1/models?{query}", headers=version)
         assert answer.status_code == 400, answer.text
         assert answer.json()["error"]["message"].startswith(f"{path}: ")
