@@ -53,6 +53,7 @@ class Image(Struct, frozen=True):
     kind: Literal["base64", "url", "file"]
     data: str  # base64 text, the URL, or the file id
     media_type: str = ""
+    more: bytes = b""  # JSON object: fields that only Anthropic knows
 
 
 class Document(Struct, frozen=True):
@@ -86,6 +87,7 @@ class ToolUse(Struct, frozen=True):
     name: str
     input: bytes  # JSON object
     link: Link | None = None  # set by hydration when the store knows the call
+    more: bytes = b""  # JSON object: fields that only Anthropic knows
 
 
 class ToolReference(Struct, frozen=True):
@@ -96,6 +98,7 @@ class ToolResult(Struct, frozen=True):
     tool_use_id: str
     blocks: "tuple[Block, ...]" = ()
     is_error: bool = False
+    more: bytes = b""  # JSON object: fields that only Anthropic knows
 
 
 class ServerToolUse(Struct, frozen=True):

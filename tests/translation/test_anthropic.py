@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from translation.adapter import Forgetful, Target, UpstreamRequest
 from translation.adapters import adapter, relays
 from translation.client.parse import parse
+from translation.client.stored import parse_message
 from translation.errors import (
     BridgeError,
     PromptTooLong,
@@ -31,6 +32,7 @@ from translation.values import (
     Origin,
     RedactedThinking,
     Request,
+    Role,
     Text,
     Thinking,
     ThinkingConfig,
@@ -70,6 +72,22 @@ def fields(sent: UpstreamRequest) -> dict[str, bytes]:
 
 def rules(sent: UpstreamRequest) -> list[str]:
     return [note.rule for note in sent.notes]
+
+
+def test_a_history_from_the_store_has_what_only_anthropic_knows_of_a_block() -> None:
+    caller = {"type": "code_execution_20250825", "tool_id": "srvtoolu_1"}
+    call = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}, "caller": caller, "toolset_name": "browser"}
+    told = {"type": "tool_result", "tool_use_id": "toolu_1", "content": [{"type": "text", "text": "ok"}]}
+    said: list[tuple[Role, list[dict[str, Any]]]] = [
+        ("user", [{"type": "text", "text": "hi"}]),
+        ("assistant", [call]),
+        ("user", [told | {"toolset_name": "b"}]),
+    ]
+    messages = tuple(parse_message(role, msgspec.json.encode(content)) for role, content in said)
+    sent = build(Request(model="claude-sonnet-4-5", max_tokens=5, messages=messages))
+    assert [message["content"] for message in msgspec.json.decode(fields(sent)["messages"])] == [
+        content for _, content in said
+    ]
 
 
 def test_anthropic_alone_is_relayed() -> None:

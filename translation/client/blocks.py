@@ -72,15 +72,17 @@ class TextWire(Wire, tag="text"):
 
 class ImageWire(Wire, tag="image"):
     source: Base64Source | URLSource | FileSource
+    transformations: Raw = ABSENT
 
     def value(self, path: str) -> Image:
+        more = _more(path, transformations=self.transformations)
         match self.source:
             case Base64Source(media_type=media_type, data=data):
-                return Image("base64", data, media_type)
+                return Image("base64", data, media_type, more)
             case URLSource(url=url):
-                return Image("url", url)
+                return Image("url", url, "", more)
             case FileSource(file_id=file_id):
-                return Image("file", file_id)
+                return Image("file", file_id, "", more)
             case _:
                 assert_never(self.source)
 
@@ -148,23 +150,27 @@ class ToolUseWire(Wire, tag="tool_use"):
     id: str
     name: str
     input: Raw
+    caller: Raw = ABSENT
+    toolset_name: Raw = ABSENT
 
     def value(self, path: str) -> ToolUse:
         call = named(self.id, path + ".id"), named(self.name, path + ".name")
-        return ToolUse(*call, carried_object(self.input, path + ".input"))
+        more = _more(path, caller=self.caller, toolset_name=self.toolset_name)
+        return ToolUse(*call, carried_object(self.input, path + ".input"), None, more)
 
 
 class ToolResultWire(Wire, tag="tool_result"):
     tool_use_id: str
     content: Raw = ABSENT
     is_error: bool | None = None
+    toolset_name: Raw = ABSENT
 
     def value(self, path: str) -> ToolResult:
         tool_use_id = named(self.tool_use_id, path + ".tool_use_id")
-        content = bytes(self.content)
+        content, more = bytes(self.content), _more(path, toolset_name=self.toolset_name)
         if content in NOTHING:
-            return ToolResult(tool_use_id, (), bool(self.is_error))
-        return ToolResult(tool_use_id, blocks(content, path + ".content", RESULTS), bool(self.is_error))
+            return ToolResult(tool_use_id, (), bool(self.is_error), more)
+        return ToolResult(tool_use_id, blocks(content, path + ".content", RESULTS), bool(self.is_error), more)
 
 
 class ToolReferenceWire(Wire, tag="tool_reference"):
@@ -172,6 +178,12 @@ class ToolReferenceWire(Wire, tag="tool_reference"):
 
     def value(self, path: str) -> ToolReference:
         return ToolReference(named(self.tool_name, path + ".tool_name"))
+
+
+def _more(path: str, **fields: Raw) -> bytes:
+    """What only Anthropic knows of a block: kept for histories that the store puts together for it."""
+    given = {name: raw for name, raw in fields.items() if raw is not ABSENT and bytes(raw) != b"null"}
+    return carried(msgspec.json.encode(given), path) if given else b""
 
 
 class Head(Struct):

@@ -75,8 +75,9 @@ def _json(block: Block) -> Json:  # noqa: C901, PLR0911  # one case per kind of 
     match block:
         case Text(text=text, citations=citations):
             return {"type": "text", "text": text} | ({"citations": _canonical(citations)} if citations else {})
-        case ToolUse(id=id_, name=name, input=arguments):
-            return {"type": "tool_use", "id": id_, "name": name, "input": _canonical(arguments)}
+        case ToolUse(id=id_, name=name, input=arguments, more=more):
+            value = {"type": "tool_use", "id": id_, "name": name, "input": _canonical(arguments)}
+            return value | (_fields(more) if more else {})
         case ToolResult():
             return _tool_result(block)
         case Thinking(text=text, signature=signature):
@@ -84,7 +85,7 @@ def _json(block: Block) -> Json:  # noqa: C901, PLR0911  # one case per kind of 
         case RedactedThinking(data=data):
             return {"type": "redacted_thinking", "data": data}
         case Image():
-            return {"type": "image", "source": _source(block)}
+            return {"type": "image", "source": _source(block)} | (_fields(block.more) if block.more else {})
         case Document():
             return _document(block)
         case SearchResult(title=title, source=source):
@@ -107,7 +108,7 @@ def _tool_result(block: ToolResult) -> Json:
         value["content"] = [_json(inner) for inner in block.blocks]
     if block.is_error:
         value["is_error"] = True
-    return value
+    return value | (_fields(block.more) if block.more else {})
 
 
 def _document(block: Document) -> Json:
@@ -137,6 +138,11 @@ def _source(block: Image | Document) -> Json:
 
 def _canonical(raw: bytes) -> msgspec.Raw:
     return msgspec.Raw(msgspec.json.encode(msgspec.json.decode(raw)))
+
+
+def _fields(raw: bytes) -> Json:
+    fields: Json = msgspec.json.decode(raw)
+    return fields
 
 
 def _without_cache_control(raw: bytes) -> Json:

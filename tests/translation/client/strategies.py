@@ -33,7 +33,7 @@ citations = st.just(b"") | st.lists(st.dictionaries(text, text, max_size=2), min
 
 texts = st.builds(Text, text, citations)
 images = st.one_of(
-    st.builds(Image, st.just("base64"), text, text),
+    st.builds(Image, st.just("base64"), text, text, st.sampled_from([b"", b'{"transformations":{}}'])),
     st.builds(Image, st.sampled_from(["url", "file"]), text),
 )
 leaves = st.lists(texts | images, max_size=2).map(tuple)
@@ -72,8 +72,14 @@ block: st.SearchStrategy[Block] = st.one_of(
     results,
     st.builds(Thinking, text, text),
     st.builds(RedactedThinking, text),
-    st.builds(ToolUse, name, name, json_object),
-    st.builds(ToolResult, name, st.lists(results | others(), max_size=3).map(tuple), st.booleans()),
+    st.builds(ToolUse, name, name, json_object, more=st.sampled_from([b"", b'{"caller":{},"toolset_name":"x"}'])),
+    st.builds(
+        ToolResult,
+        name,
+        st.lists(results | others(), max_size=3).map(tuple),
+        st.booleans(),
+        st.sampled_from([b"", b'{"toolset_name":"x"}']),
+    ),
     others(),
     server_calls(),
     server_results(),

@@ -84,7 +84,11 @@ KNOWN: list[tuple[dict[str, Any], Block]] = [
     ({"type": "text", "text": "a", "citations": [CITATION]}, Text("a", json.dumps([CITATION]).encode())),
     ({"type": "image", "source": BASE64}, Image("base64", "AA==", "image/png")),
     ({"type": "image", **source(type="url", url="http://x")}, Image("url", "http://x")),
-    ({"type": "image", **source(type="file", file_id="f")}, Image("file", "f")),
+    ({"type": "image", **source(type="file", file_id="f"), "transformations": None}, Image("file", "f")),
+    (
+        {"type": "image", "source": BASE64, "transformations": {"oversized_image": "error"}},
+        Image("base64", "AA==", "image/png", b'{"transformations":{"oversized_image": "error"}}'),
+    ),
     (
         {"type": "document", "source": BASE64 | {"media_type": "application/pdf"}, "title": "t", "context": "c"},
         Document("base64", "AA==", "application/pdf", (), "t", "c"),
@@ -109,8 +113,16 @@ KNOWN: list[tuple[dict[str, Any], Block]] = [
     ({"type": "thinking", "thinking": ""}, Thinking("")),
     ({"type": "redacted_thinking", "data": "d"}, RedactedThinking("d")),
     (
-        {"type": "tool_use", "id": "Bash:0", "name": "n", "input": {"a": 1}, "caller": {"type": "direct"}},
+        {"type": "tool_use", "id": "Bash:0", "name": "n", "input": {"a": 1}, "caller": None},
         ToolUse("Bash:0", "n", b'{"a": 1}'),
+    ),
+    (
+        {"type": "tool_use", "id": "t", "name": "n", "input": {}, "toolset_name": "b", "caller": {"type": "direct"}},
+        ToolUse("t", "n", b"{}", None, b'{"caller":{"type": "direct"},"toolset_name":"b"}'),
+    ),
+    (
+        {"type": "tool_result", "tool_use_id": "a", "toolset_name": "b"},
+        ToolResult("a", more=b'{"toolset_name":"b"}'),
     ),
     ({"type": "tool_reference", "tool_name": "WebFetch"}, ToolReference("WebFetch")),
     ({"type": "tool_result", "tool_use_id": "a"}, ToolResult("a")),
