@@ -25,6 +25,7 @@ from translation.errors import (
 )
 from translation.history import repair
 from translation.providers.anthropic import Anthropic
+from translation.providers.anthropic_errors import in_band
 from translation.providers.profiles import PROFILES
 from translation.values import (
     Link,
@@ -407,6 +408,23 @@ def test_an_error_keeps_its_type_and_message(status: int, kind: str, error: type
     assert type(found) is error
     assert found.type == type_
     assert ("upstream key" if error is UpstreamKeyRefused else "what was found") in found.message
+
+
+@pytest.mark.parametrize(
+    ("details", "code"),
+    [
+        ({"error_code": "tool_reference_unresolved"}, "tool_reference_unresolved"),
+        ({"error_code": "odd\0"}, None),
+        ({}, None),
+        (None, None),
+        ("what", None),
+    ],
+)
+def test_an_error_keeps_the_code_by_which_the_sdk_chooses_its_class(details: object, code: str | None) -> None:
+    error = {"type": "invalid_request_error", "message": "tools: no", "details": details}
+    body = msgspec.json.encode({"type": "error", "error": error})
+    assert Anthropic().failure(TARGET, 400, {}, body).code == code
+    assert in_band(body).code == code
 
 
 def test_retry_after_is_kept() -> None:

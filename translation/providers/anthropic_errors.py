@@ -1,6 +1,9 @@
-"""Anthropic's errors, which are the client's own: type and message stay, unless they are about the bridge's key."""
+"""Anthropic's errors, which are the client's own: type, message and code stay, unless the bridge's key is meant."""
 
 import re
+
+import msgspec
+from msgspec import Struct
 
 from translation.errors import (
     OPAQUE_STATE_REJECTED,
@@ -14,8 +17,10 @@ from translation.errors import (
     UpstreamRefused,
     UpstreamTimeout,
 )
+from translation.names import is_name
 from translation.overflow import overflow
 from translation.refusals import Complaint, read, retry_after
+from translation.unreadable import UNREADABLE
 
 SIGNATURE = re.compile(r"Invalid `(?:signature|data)` in `(?:redacted_)?thinking`|thinking\.signature: Field required")
 ACCOUNT = re.compile(r"credit balance is too low", re.IGNORECASE)
@@ -46,19 +51,43 @@ STATUSES: dict[int, type[BridgeError]] = {
 }
 
 
+class _Details(Struct):
+    error_code: str = ""
+
+
+class _Error(Struct):
+    details: _Details | None = None
+
+
+class _Body(Struct):
+    error: _Error
+
+
+_BODY = msgspec.json.Decoder(_Body)
+
+
 def refusal(status: int, headers: dict[str, str], body: bytes) -> BridgeError:
     complaint = read(body) or Complaint(f"the upstream answered {status} without a readable error")
     kind = STATUSES.get(status, UpstreamRefused if status < 500 else UpstreamFailed)
-    return _fault(kind, complaint, retry_after(headers))
+    return _fault(kind, complaint, retry_after(headers), _code(body))
 
 
 def in_band(data: bytes) -> BridgeError:
     """An `error` event: the status line is gone, the type tells."""
     complaint = read(data) or Complaint("the upstream ended its stream with an error")
-    return _fault(TYPES.get(complaint.type, UpstreamFailed), complaint, None)
+    return _fault(TYPES.get(complaint.type, UpstreamFailed), complaint, None, _code(data))
 
 
-def _fault(kind: type[BridgeError], complaint: Complaint, wait: float | None) -> BridgeError:
+def _code(body: bytes) -> str | None:
+    """`error.details.error_code`, by which the SDKs choose the class that they raise."""
+    try:
+        details = _BODY.decode(body).error.details
+    except UNREADABLE:
+        return None
+    return details.error_code if details is not None and is_name(details.error_code) else None
+
+
+def _fault(kind: type[BridgeError], complaint: Complaint, wait: float | None, code: str | None) -> BridgeError:
     if kind is UpstreamKeyRefused or ACCOUNT.search(complaint.message):
         # The words may name the account or a part of the key.
         return UpstreamKeyRefused("the bridge's upstream key was refused", retry_after=wait)
@@ -68,4 +97,4 @@ def _fault(kind: type[BridgeError], complaint: Complaint, wait: float | None) ->
         too_long = overflow(complaint.message)
         if too_long is not None:
             return too_long
-    return kind(complaint.message, retry_after=wait)
+    return kind(complaint.message, code=code, retry_after=wait)
