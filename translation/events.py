@@ -92,6 +92,7 @@ class Frame(Struct, frozen=True):
     raw: bytes
     event: "Written | None" = None  # what they say
     kind: Literal["frame", "closing", "body"] = "frame"  # `body`: the whole answer to a request without a stream
+    mended: bool = False  # clients could not read what came: `event` is said in the bridge's words
 
 
 Event = (

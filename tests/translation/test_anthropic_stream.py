@@ -1,5 +1,7 @@
 """Anthropic's answers: watched, and passed on byte for byte."""
 
+from typing import Any
+
 import msgspec
 import pytest
 from hypothesis import given, settings
@@ -167,7 +169,7 @@ def test_a_whole_answer_becomes_a_stream_for_a_client_that_wants_one() -> None:
     assert relayed.content == kept.content
 
 
-def frames(*events: dict[str, object] | bytes) -> list[Event]:
+def frames(*events: dict[str, Any] | bytes) -> list[Event]:
     decoder = AnthropicStream()
     data = b"".join(b"data: %b\n\n" % (e if isinstance(e, bytes) else msgspec.json.encode(e)) for e in events)
     return decoder.feed(data) + decoder.close()
@@ -235,6 +237,132 @@ def test_a_message_delta_that_has_none_counts_and_is_not_shown() -> None:
     last = out[-1]
     assert isinstance(last, Finished)
     assert (last.reason, last.usage) == ("stop", Usage(input_tokens=1, output_tokens=9))
+
+
+# ---------------------------------------------------------------- servers that only speak like Anthropic
+
+WHOLE_START: dict[str, object] = {
+    "type": "message_start",
+    "message": {"id": "m", "model": "theirs", "content": [], "usage": {"input_tokens": 3, "output_tokens": 1}},
+}
+
+
+def shown(*events: dict[str, Any]) -> tuple[list[dict[str, Any]], Accumulator, Finished]:
+    """What the client reads, when the bridge's own counts are 7 and 8."""
+    out = frames(*events)
+    finished = out[-1]
+    assert isinstance(finished, Finished)
+    writer, kept = RelayWriter(), Accumulator()
+    wire: list[WireEvent] = [writer.start("msg_ours", "ours", Usage(7, 1))]
+    wire += [*writer.feed(out), *writer.finish(finished, finished.usage or Usage(7, 8, estimated=True))]
+    kept.feed(wire)
+    lines = [line.removeprefix(b"data: ") for line in sse(wire).split(b"\n") if line.startswith(b"data: ")]
+    return [msgspec.json.decode(line) for line in lines], kept, finished
+
+
+def test_a_start_without_what_the_sdks_look_into_is_completed() -> None:
+    read, kept, finished = shown({"type": "message_start", "message": {}}, BLOCK, DELTA, STOP, END, LAST)
+    message = read[0]["message"]
+    assert (message["id"], message["model"], message["content"]) == ("msg_ours", "ours", [])
+    assert (message["usage"]["input_tokens"], message["usage"]["output_tokens"]) == (7, 1)
+    assert (kept.id, finished.usage) == ("msg_ours", Usage(output_tokens=1))
+    told = {"id": "m", "content": [], "usage": {"input_tokens": 2}}
+    read, _, _ = shown({"type": "message_start", "message": told}, BLOCK, DELTA, STOP, END, LAST)
+    assert (read[0]["message"]["id"], read[0]["message"]["usage"]["input_tokens"]) == ("m", 2)
+
+
+@pytest.mark.parametrize("usage", [{}, {"usage": None}, {"usage": {}}])
+def test_an_end_without_usage_gets_what_is_known(usage: dict[str, Any]) -> None:
+    end: dict[str, Any] = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}} | usage
+    read, _, finished = shown(WHOLE_START, BLOCK, DELTA, STOP, end, LAST)
+    assert (read[-2]["delta"]["stop_reason"], read[-2]["usage"]["output_tokens"]) == ("end_turn", 1)
+    assert finished.usage == Usage(3, 1)
+    if not usage.get("usage"):
+        start = {"type": "message_start", "message": {"id": "m", "content": []}}
+        read, _, finished = shown(start, BLOCK, DELTA, STOP, {**end, "usage": None}, LAST)
+        assert finished.usage is None  # the bridge estimates, and says so
+        assert (read[-2]["usage"]["input_tokens"], read[-2]["usage"]["output_tokens"]) == (7, 8)
+
+
+def test_a_reason_that_is_taken_back_stays() -> None:
+    end = {"type": "message_delta", "delta": {"stop_reason": "stop_sequence", "stop_sequence": "X"}}
+    last = {"type": "message_delta", "delta": {"stop_reason": None}, "usage": {"output_tokens": 9}}
+    read, kept, _ = shown(WHOLE_START, end | {"usage": {"output_tokens": 4}}, last, LAST)
+    assert read[-2]["delta"] == {"stop_reason": "stop_sequence", "stop_sequence": "X"}
+    assert (kept.stop_reason, kept.sequence, kept.usage.output_tokens) == ("stop_sequence", "X", 9)
+
+
+def test_a_message_delta_that_says_nothing_is_not_shown() -> None:
+    nothing = {"type": "message_delta", "delta": {"stop_reason": None}}
+    read, _, _ = shown(WHOLE_START, nothing, END, LAST)
+    assert [event["type"] for event in read] == ["message_start", "message_delta", "message_stop"]
+
+
+EARLY = [
+    ({"type": "text", "text": "a", "citations": None}, ["text_delta"], "text", "a"),
+    ({"type": "thinking", "thinking": "hm", "signature": "s"}, ["thinking_delta", "signature_delta"], "signature", "s"),
+    ({"type": "thinking", "thinking": "hm", "signature": ""}, ["thinking_delta"], "thinking", "hm"),
+    ({"type": "thinking", "thinking": "", "signature": "s"}, ["signature_delta"], "signature", "s"),
+    ({"type": "tool_use", "id": "t", "name": "f", "input": {"x": 1}}, ["input_json_delta"], "input", {"x": 1}),
+]
+
+
+@pytest.mark.parametrize(("block", "deltas", "field", "value"), EARLY)
+def test_what_a_blocks_start_says_is_said_in_deltas(
+    block: dict[str, object], deltas: list[str], field: str, value: object
+) -> None:
+    """Claude Code reads these fields from deltas only."""
+    read, kept, _ = shown(WHOLE_START, BLOCK | {"content_block": block}, STOP, END, LAST)
+    assert not read[1]["content_block"][field]
+    assert [event["delta"]["type"] for event in read[2:-3]] == deltas
+    assert msgspec.json.decode(kept.content) == [block]
+    assert msgspec.json.decode(kept.content)[0][field] == value
+
+
+def test_arguments_in_the_start_are_the_calls_unless_deltas_bring_them() -> None:
+    start = BLOCK | {"content_block": {"type": "tool_use", "id": "t", "name": "f", "input": {"x": 1}}}
+    (ended,) = (event for event in frames(WHOLE_START, start, STOP, END, LAST) if isinstance(event, ToolEnded))
+    assert ended.arguments == '{"x":1}'
+    delta: dict[str, object] = {**DELTA, "delta": {"type": "input_json_delta", "partial_json": '{"y":2}'}}
+    out = frames(WHOLE_START, start, delta, STOP, END, LAST)
+    assert [event.arguments for event in out if isinstance(event, ToolEnded)] == ['{"y":2}']
+    _, kept, _ = shown(WHOLE_START, start, delta, STOP, END, LAST)
+    assert msgspec.json.decode(kept.content)[0]["input"] == {"y": 2}
+    none = BLOCK | {"content_block": {"type": "tool_use", "id": "t", "name": "f", "input": None}}
+    read, kept, _ = shown(WHOLE_START, none, STOP, END, LAST)
+    assert (read[1]["content_block"]["input"], read[2]["type"]) == ({}, "content_block_stop")
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_a_whole_answer_without_usage_is_completed(streams: bool) -> None:
+    decoder = AnthropicWhole(streams=streams)
+    decoder.feed(b'{"type":"message","content":[{"type":"text","text":"a"}],"stop_reason":"end_turn"}')
+    out = decoder.close()
+    finished = out[-1]
+    assert isinstance(finished, Finished)
+    assert finished.usage is None
+    writer, kept = RelayWriter(), Accumulator()
+    wire: list[WireEvent] = [writer.start("msg_ours", "ours", Usage(7, 1))]
+    kept.feed([*wire, *writer.feed(out), *writer.finish(finished, Usage(7, 8))])
+    message = msgspec.json.decode(message_body(kept))
+    assert (message["id"], message["model"], message["stop_reason"]) == ("msg_ours", "ours", "end_turn")
+    assert (message["usage"]["input_tokens"], message["usage"]["output_tokens"]) == (7, 8)
+    assert message["content"] == [{"type": "text", "text": "a"}]
+
+
+def test_input_of_a_servers_call_in_a_whole_answer_is_a_delta_for_a_stream() -> None:
+    call = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "x"}}
+    usage = {"input_tokens": 1, "output_tokens": 1}
+    body = {"id": "m", "type": "message", "content": [call], "stop_reason": "end_turn", "usage": usage}
+    decoder = AnthropicWhole(streams=True)
+    decoder.feed(msgspec.json.encode(body))
+    written, kept = relay([decoder.close()])
+    assert b'"input":{}' in written
+    assert b'"partial_json":"{\\"query\\":\\"x\\"}"' in written
+    assert msgspec.json.decode(kept.content) == [call]
+
+
+# ---------------------------------------------------------------- what is read
 
 
 def test_a_frame_is_named_by_what_it_says() -> None:

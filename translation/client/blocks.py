@@ -10,7 +10,7 @@ from typing import Any, Union, assert_never
 import msgspec
 from msgspec import Raw, Struct
 
-from translation.client.paths import carried, carried_object, decode, explained, named, wrong
+from translation.client.paths import carried, carried_fields, carried_object, decode, explained, named, wrong
 from translation.values import (
     Block,
     Document,
@@ -75,7 +75,7 @@ class ImageWire(Wire, tag="image"):
     transformations: Raw = ABSENT
 
     def value(self, path: str) -> Image:
-        more = _more(path, transformations=self.transformations)
+        more = carried_fields(path, transformations=self.transformations)
         match self.source:
             case Base64Source(media_type=media_type, data=data):
                 return Image("base64", data, media_type, more)
@@ -155,7 +155,7 @@ class ToolUseWire(Wire, tag="tool_use"):
 
     def value(self, path: str) -> ToolUse:
         call = named(self.id, path + ".id"), named(self.name, path + ".name")
-        more = _more(path, caller=self.caller, toolset_name=self.toolset_name)
+        more = carried_fields(path, caller=self.caller, toolset_name=self.toolset_name)
         return ToolUse(*call, carried_object(self.input, path + ".input"), None, more)
 
 
@@ -167,7 +167,7 @@ class ToolResultWire(Wire, tag="tool_result"):
 
     def value(self, path: str) -> ToolResult:
         tool_use_id = named(self.tool_use_id, path + ".tool_use_id")
-        content, more = bytes(self.content), _more(path, toolset_name=self.toolset_name)
+        content, more = bytes(self.content), carried_fields(path, toolset_name=self.toolset_name)
         if content in NOTHING:
             return ToolResult(tool_use_id, (), bool(self.is_error), more)
         return ToolResult(tool_use_id, blocks(content, path + ".content", RESULTS), bool(self.is_error), more)
@@ -178,12 +178,6 @@ class ToolReferenceWire(Wire, tag="tool_reference"):
 
     def value(self, path: str) -> ToolReference:
         return ToolReference(named(self.tool_name, path + ".tool_name"))
-
-
-def _more(path: str, **fields: Raw) -> bytes:
-    """What only Anthropic knows of a block: kept for histories that the store puts together for it."""
-    given = {name: raw for name, raw in fields.items() if raw is not ABSENT and bytes(raw) != b"null"}
-    return carried(msgspec.json.encode(given), path) if given else b""
 
 
 class Head(Struct):

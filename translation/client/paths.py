@@ -92,6 +92,12 @@ def carried_object(raw: msgspec.Raw | bytes, path: str) -> bytes:
     return text
 
 
+def carried_fields(path: str, **fields: msgspec.Raw) -> bytes:
+    """Those that are there as one JSON object; b"" when none is. An absent field has no bytes."""
+    given = {name: raw for name, raw in fields.items() if bytes(raw) not in (b"", b"null")}
+    return carried(msgspec.json.encode(given), path) if given else b""
+
+
 def split(body: bytes) -> Fields:
     """The bytes of each field that is not null. Splitting does not look at UTF-8 inside strings: that comes first."""
     try:

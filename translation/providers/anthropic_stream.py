@@ -1,10 +1,16 @@
 """Anthropic's answers, watched while they pass: each frame goes on as it came, after what it means to the bridge.
 
+Servers that only speak like Anthropic leave out what the SDKs look into unasked (`usage`, `content`), and put into the
+start of a block what Claude Code reads from deltas only. Such frames are `mended`: the writer says them.
+
 The grammar is checked on the way (blocks numbered from 0, one open at a time, one end), so that a stream that breaks it
 ends in an error and not at the client.
 """
 
 from collections.abc import Callable
+
+import msgspec
+from msgspec import Raw
 
 from translation.arguments import PLACEHOLDERS, is_object
 from translation.errors import TruncatedStream, UpstreamProtocolError
@@ -32,7 +38,20 @@ from translation.events import (
 from translation.names import is_name
 from translation.providers.anthropic_errors import in_band
 from translation.providers.anthropic_state import Memory, thinking_block
-from translation.providers.anthropic_wire import BLOCK, EVENT, NO_DELTA, REASONS, StopDetails, StreamEvent, counted
+from translation.providers.anthropic_wire import (
+    BLOCK,
+    EMPTY,
+    EVENT,
+    NO_DELTA,
+    REASONS,
+    Block,
+    Delta,
+    StopDetails,
+    StreamEvent,
+    counted,
+    early_deltas,
+    has_counts,
+)
 from translation.sse import SSEDecoder, frame
 from translation.unicode import check_utf8
 from translation.unreadable import UNREADABLE
@@ -42,10 +61,11 @@ STOP = frame("message_stop", b'{"type":"message_stop"}')
 
 
 class _Call:
-    __slots__ = ("fragments", "number")
+    __slots__ = ("fragments", "given", "number")
 
     def __init__(self, number: int) -> None:
         self.number = number
+        self.given = ""  # arguments in the block's start
         self.fragments: list[str] = []
 
 
@@ -54,6 +74,7 @@ class AnthropicStream:
         self._sse = SSEDecoder()
         self._model = ""
         self._usage: Usage | None = None  # None until `message_start`
+        self._counted = False  # whether the upstream told any usage
         self._blocks = 0
         self._calls = 0
         self._open: str | _Call | None = None  # the open block's type, or its call
@@ -115,9 +136,12 @@ class AnthropicStream:
 
     def _message_start(self, event: StreamEvent, raw: bytes, out: list[Event]) -> None:
         self._check(self._usage is None, "a second message_start")
-        self._usage = counted(event.message.usage)
-        self._model = event.message.model
-        out.append(Frame(raw, MessageStart(event.message.id, self._model, self._usage)))
+        message = event.message
+        self._counted = message.usage is not None
+        self._usage = counted(message.usage)
+        self._model = message.model
+        whole = bool(message.id) and message.content is not None and has_counts(message.usage)
+        out.append(Frame(raw, MessageStart(message.id, self._model, self._usage), mended=not whole))
 
     def _block_start(self, event: StreamEvent, raw: bytes, out: list[Event]) -> None:
         self._check(self._usage is not None and self._stop is None, "a content block outside of the message")
@@ -127,18 +151,36 @@ class AnthropicStream:
         self._check(bool(block.type), "a content block without a type")
         self._blocks += 1
         self._open = block.type
+        early = False
         if block.type == "tool_use":
             self._check(is_name(block.id) and is_name(block.name), "a tool_use without id or name")
             self._open = _Call(self._calls)
+            early = bytes(block.input) != b"{}"
             out.append(ToolStarted(self._calls, block.name, block.id, block.name, block.id))
             self._calls += 1
         elif block.type == "thinking":
-            self._thought, self._signature = [block.thinking], block.signature
-        elif block.type != "text":
+            self._thought, self._signature = [], ""
+            early = bool(block.thinking or block.signature)
+        elif block.type == "text":
+            early = bool(block.text)
+        else:
             out.append(WholeBlock(bytes(event.content_block)))
             if block.type == "redacted_thinking":
                 self._memory.keep(event.index, bytes(event.content_block))
-        out.append(Frame(raw, BlockStart(event.index, bytes(event.content_block))))
+        if early:
+            self._begin(event, block, raw, out)
+        else:
+            out.append(Frame(raw, BlockStart(event.index, bytes(event.content_block))))
+
+    def _begin(self, event: StreamEvent, block: Block, raw: bytes, out: list[Event]) -> None:
+        """A block whose start says already what clients read from deltas only."""
+        begun = msgspec.json.decode(event.content_block, type=dict[str, Raw]) | EMPTY[block.type]
+        out.append(Frame(raw, BlockStart(event.index, msgspec.json.encode(begun)), mended=True))
+        given = bytes(block.input).decode()
+        if isinstance(self._open, _Call) and is_object(given):
+            self._open.given = given
+        for delta in early_deltas(block):
+            self._block_delta(StreamEvent("content_block_delta", event.index, delta=delta), b"", out)
 
     def _block_delta(self, event: StreamEvent, raw: bytes, out: list[Event]) -> None:
         self._check_open(event)
@@ -162,7 +204,7 @@ class AnthropicStream:
             case "citations_delta":
                 out.append(Citation(bytes(delta.citation)))
                 written = BlockDelta(event.index, "citations_delta", bytes(delta.citation).decode())
-        out.append(Frame(raw, written))
+        out.append(Frame(raw, written, mended=not raw))
 
     def _fragment(self, text: str, out: list[Event]) -> None:
         """Server tools stream their input, too; only the client's calls are the bridge's matter."""
@@ -172,6 +214,9 @@ class AnthropicStream:
 
     def _block_stop(self, event: StreamEvent, raw: bytes, out: list[Event]) -> None:
         self._check_open(event)
+        if isinstance(self._open, _Call) and self._open.given and not self._open.fragments:
+            delta = Delta("input_json_delta", partial_json=self._open.given)
+            self._block_delta(StreamEvent("content_block_delta", event.index, delta=delta), b"", out)
         closed, self._open = self._open, None
         if isinstance(closed, _Call):
             self._end_call(closed, out)
@@ -192,14 +237,18 @@ class AnthropicStream:
     def _message_delta(self, event: StreamEvent, raw: bytes, out: list[Event]) -> None:
         self._check(self._usage is not None and self._open is None, "a message_delta at the wrong place")
         self._usage = counted(event.usage, self._usage or Usage())
-        delta = event.delta
-        if delta is NO_DELTA:  # clients look into it
+        self._counted = self._counted or event.usage is not None
+        delta, before = event.delta, self._stop or MessageDelta("", Usage())
+        reason = delta.stop_reason or before.stop_reason
+        counts = event.usage is not None and event.usage.output_tokens is not None
+        if delta is NO_DELTA or not (reason or counts):  # clients look into it
             return
-        reason = delta.stop_reason or (self._stop.stop_reason if self._stop else "")
-        details = delta.stop_details or StopDetails()
-        said = MessageDelta(reason, self._usage, delta.stop_sequence or "", details.explanation or "")
+        explanation = (delta.stop_details or StopDetails()).explanation or before.explanation
+        said = MessageDelta(reason, self._usage, delta.stop_sequence or before.sequence, explanation)
         self._stop = said if reason else None
-        out.append(Frame(raw, said, "closing"))
+        # What an event takes back, clients forget.
+        whole = counts and reason == (delta.stop_reason or "")
+        out.append(Frame(raw, said, "closing", mended=not whole))
 
     def _message_stop(self, event: StreamEvent, raw: bytes, out: list[Event]) -> None:
         self._check(self._stop is not None, "a message_stop without a stop_reason")
@@ -212,7 +261,8 @@ class AnthropicStream:
         out.append(Frame(raw, MessageStop(), "closing"))
         reason = REASONS.get(stop.stop_reason, "stop")
         state = self._memory.state(self._blocks) if self._calls else b""
-        self._end(Finished(reason, self._usage, stop.sequence, stop.explanation, state, self._model), out)
+        usage = self._usage if self._counted else None
+        self._end(Finished(reason, usage, stop.sequence, stop.explanation, state, self._model), out)
 
     def _end(self, event: Finished | Failed, out: list[Event]) -> None:
         self._ended = True

@@ -29,7 +29,16 @@ from translation.events import (
 from translation.names import is_name
 from translation.providers.anthropic_errors import in_band
 from translation.providers.anthropic_state import Memory
-from translation.providers.anthropic_wire import BLOCK, MESSAGE, REASONS, Block, MessageBody, StopDetails, counted
+from translation.providers.anthropic_wire import (
+    BLOCK,
+    MESSAGE,
+    REASONS,
+    Block,
+    MessageBody,
+    StopDetails,
+    counted,
+    has_counts,
+)
 from translation.unicode import check_utf8
 from translation.unreadable import UNREADABLE
 
@@ -41,6 +50,7 @@ class AnthropicWhole:
         self._streams = streams
         self._body: list[bytes] = []
         self._calls = 0
+        self._mended = False  # what clients need was left out: the writer says the answer
         self._memory = Memory()
 
     def feed(self, chunk: bytes) -> list[Event]:
@@ -64,6 +74,7 @@ class AnthropicWhole:
 
     def _events(self, message: MessageBody, content: tuple[Raw, ...], body: bytes) -> list[Event]:
         usage = counted(message.usage)
+        self._mended = not (message.id and has_counts(message.usage))
         details = message.stop_details or StopDetails()
         reason, sequence = message.stop_reason or "", message.stop_sequence or ""
         out: list[Event] = [self._frame(MessageStart(message.id, message.model, usage))]
@@ -73,16 +84,17 @@ class AnthropicWhole:
             out += self._block(index, raw)
         out.append(self._frame(MessageDelta(reason, usage, sequence, details.explanation or ""), closing=True))
         out.append(self._frame(MessageStop(), closing=True))
-        if not self._streams:
+        if not self._streams and not self._mended:
             out.append(Frame(body, None, "body"))
         state = self._memory.state(len(content)) if self._calls else b""
         explanation = details.explanation or ""
-        out.append(Finished(REASONS.get(reason, "stop"), usage, sequence, explanation, state, message.model))
+        told = usage if message.usage is not None else None
+        out.append(Finished(REASONS.get(reason, "stop"), told, sequence, explanation, state, message.model))
         return out
 
     def _frame(self, event: Written, *, closing: bool = False) -> Frame:
         raw = sse([event]) if self._streams else b""
-        return Frame(raw, event, "closing" if closing else "frame")
+        return Frame(raw, event, "closing" if closing else "frame", self._mended)
 
     def _block(self, index: int, raw: Raw) -> list[Event]:
         block = BLOCK.decode(raw)
@@ -113,11 +125,14 @@ class AnthropicWhole:
                     raise UpstreamProtocolError("the upstream sent a tool_use without id, name or input")
                 self._calls += 1
                 started = ToolStarted(call, block.name, block.id, block.name, block.id)
-                begun = msgspec.json.encode(msgspec.json.decode(raw, type=dict[str, Raw]) | {"input": Raw(b"{}")})
-                return (
-                    [started, ToolEnded(call, arguments, self._memory.fresh())],
-                    begun,
-                    [("input_json_delta", arguments)],
-                )
+                ended = ToolEnded(call, arguments, self._memory.fresh())
+                return [started, ended], _emptied(raw), [("input_json_delta", arguments)]
+            case "server_tool_use" if is_object(arguments := bytes(block.input).decode()):
+                return [WholeBlock(bytes(raw))], _emptied(raw), [("input_json_delta", arguments)]
             case _:
                 return [WholeBlock(bytes(raw))], bytes(raw), []
+
+
+def _emptied(raw: Raw) -> bytes:
+    """The start of a call: its input follows."""
+    return msgspec.json.encode(msgspec.json.decode(raw, type=dict[str, Raw]) | {"input": Raw(b"{}")})

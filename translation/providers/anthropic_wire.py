@@ -1,5 +1,7 @@
 """The parts of Anthropic's answers that the bridge looks at while it passes them on."""
 
+from collections.abc import Iterator
+
 import msgspec
 from msgspec import Raw, Struct
 
@@ -90,7 +92,30 @@ BLOCK = msgspec.json.Decoder(Block)
 MESSAGE = msgspec.json.Decoder(MessageBody)
 
 
+# What clients read from deltas only, as the start of a block has it.
+EMPTY = {
+    "text": {"text": Raw(b'""')},
+    "thinking": {"thinking": Raw(b'""'), "signature": Raw(b'""')},
+    "tool_use": {"input": Raw(b"{}")},
+}
+
+
+def early_deltas(block: Block) -> Iterator[Delta]:
+    """What the start of a block says of them all the same."""
+    if block.type == "text":
+        yield Delta("text_delta", text=block.text)
+    if block.type == "thinking" and block.thinking:
+        yield Delta("thinking_delta", thinking=block.thinking)
+    if block.type == "thinking" and block.signature:
+        yield Delta("signature_delta", signature=block.signature)
+
+
 NONE = Usage()
+
+
+def has_counts(tokens: Tokens | None) -> bool:
+    """Those that clients look for."""
+    return tokens is not None and tokens.input_tokens is not None and tokens.output_tokens is not None
 
 
 def counted(tokens: Tokens | None, before: Usage = NONE) -> Usage:
