@@ -23,7 +23,7 @@ from translation.chain import chain
 from translation.chain import link as chain_link
 from translation.client.identity import MODE, Identity
 from translation.client.parse import parse_system
-from translation.client.stored import is_content, parse_message, same_context
+from translation.client.stored import fingerprint, is_content, parse_message
 from translation.client.tools import tools as parse_tools
 from translation.errors import ThreadRefused
 from translation.history import repair
@@ -248,7 +248,7 @@ async def _same_fingerprint(state: State, conversation: Conversation, request: R
         ("system", request.raw_system, base.system_digest),
         ("tools", request.raw_tools, base.tools_digest),
     ):
-        if raw and digest(raw) != known and not same_context(raw, await state.blob(conversation, known)):
+        if raw and digest(raw) != known and fingerprint(raw) != fingerprint(await state.blob(conversation, known)):
             raise ThreadRefused(f"{name}: differs from the thread's", code="thread_fingerprint_mismatch")
 
 

@@ -31,21 +31,11 @@ from translation.values import (
 Json = dict[str, object]
 
 CITED: Json = {"enabled": True}
+BILLING = "x-anthropic-billing-header:"  # Claude Code's, another one in each request
 
 
 def parse_blocks(content: bytes) -> tuple[Block, ...]:
     return blocks(content, "content")
-
-
-def same_context(one: bytes, other: bytes) -> bool:
-    """Whether two `system`s, or two lists of tools, say the same."""
-    return one == other or _context(one) == _context(other)
-
-
-def _context(raw: bytes) -> list[Json]:
-    value: str | list[Json] | None = msgspec.json.decode(raw) if raw else None
-    items: list[Json] = [{"type": "text", "text": value}] if value and isinstance(value, str) else list(value or ())
-    return [{name: part for name, part in item.items() if name != "cache_control"} for item in items]
 
 
 def parse_message(role: Role, content: bytes) -> Message:
@@ -158,6 +148,17 @@ def _repaired(value: object) -> object:
     if isinstance(value, dict):
         return {name: _repaired(item) for name, item in value.items()}
     return value
+
+
+def fingerprint(raw: bytes) -> bytes:
+    """A `system` or `tools`, in whatever form and spelling, as it is compared; b"" is one that was left out."""
+    value: object = msgspec.json.decode(raw or b"[]")
+    if isinstance(value, str):
+        value = [{"type": "text", "text": value}] if value else []
+    items: list[Json] = [value] if isinstance(value, dict) else value  # type: ignore[assignment]  # it was parsed before
+    plain = [{name: field for name, field in item.items() if name != "cache_control"} for item in items]
+    kept = [item for item in plain if not str(item.get("text", "")).lstrip().startswith(BILLING)]
+    return msgspec.json.encode(kept, order="deterministic")
 
 
 def is_content(content: bytes) -> bool:
