@@ -97,7 +97,7 @@ async def prepare(
     received = asked
     wants = wanted(received, hashes)
     snapshot = await _known(state, conversation, wants, identity)
-    unknown_results(received, snapshot)
+    unknown_results(received, snapshot, len(received.messages) - len(request.messages))
     link = continues(received, snapshot)
     history = await _history_of(state, conversation, link) if link is not None else ()
     received, notes = restore(received, snapshot, history)

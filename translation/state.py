@@ -91,8 +91,11 @@ def _hydrated(message: Message, hash_: bytes, snapshot: Snapshot) -> Message:
 # ---------------------------------------------------------------- continuation
 
 
-def unknown_results(request: Request, snapshot: Snapshot) -> None:
-    """Raises for a result in the newest turn whose call is known neither to the request nor to the store."""
+def unknown_results(request: Request, snapshot: Snapshot, stored: int = 0) -> None:
+    """Raises for a result in the newest turn whose call is known neither to the request nor to the store.
+
+    `stored` messages were put before the client's, which counts its own.
+    """
     known: set[str] = set()
     for index in range(_newest(request.messages), len(request.messages)):
         for position, block in enumerate(request.messages[index].blocks):
@@ -102,8 +105,8 @@ def unknown_results(request: Request, snapshot: Snapshot) -> None:
             if block.tool_use_id in known:
                 continue
             raise UnknownToolResult(
-                f"messages.{index}.content.{position}: unexpected `tool_use_id` found in `tool_result` blocks: "
-                f"{block.tool_use_id}. Each `tool_result` block must have a corresponding `tool_use` block "
+                f"messages.{index - stored}.content.{position}: unexpected `tool_use_id` found in `tool_result` "
+                f"blocks: {block.tool_use_id}. Each `tool_result` block must have a corresponding `tool_use` block "
                 "in the previous message."
             )
 

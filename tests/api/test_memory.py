@@ -276,6 +276,8 @@ def test_the_codes_of_threads(client: Client, other_client: Client, served: Serv
     served.chat(chat.error(400, "no"), chat.text("Two."))
     assert client.ask("go on", system="S", **threaded(first)).status_code == 400
     served.records.ended(client.api_key, 2)
+    lost = client.ask(result("toolu_nobody"), **threaded(first)).json()["error"]["message"]
+    assert lost.startswith("messages.0.content.0: unexpected `tool_use_id`")  # as the client counts
     cached = {"cache_control": {"type": "ephemeral"}}
     same: dict[str, Any] = {"system": [{"type": "text", "text": "S", **cached}], "tools": [{**TOOL, **cached}]}
     assert client.ask("go on", **same, **threaded(first)).status_code == 200
