@@ -6,14 +6,23 @@ from translation import plain
 from translation.tool_changes import changed, changes
 from translation.values import Block, Note, Request, ServerToolResult, Text, Tool, ToolReference, ToolResult, ToolUse
 
+SEARCH = "tool_search_tool_"
 TOOL_NAME = re.compile(rb'"tool_name"\s*:\s*"([^"\\]+)"')
 
 
 def available(request: Request, notes: list[Note]) -> tuple[Tool, ...]:
-    """The tools without the deferred ones that nothing in the history has named or called yet."""
+    """The tools without the deferred ones that nothing in the history has named or called yet.
+
+    A client that searches by itself names them. One that leaves that to Anthropic's search gets all of them at once:
+    no such search runs here, and nothing would ever find them.
+    """
     made = changes(request)
     declared = changed(request.tools, made, notes) if made else request.tools
     if not any(tool.defer_loading for tool in declared):
+        return declared
+    if any(tool.type.startswith(SEARCH) for tool in declared):
+        what = "tools: the deferred ones are offered at once, since no tool search runs here"
+        notes.append(Note("degradation", "deferred-loaded", what))
         return declared
     named = {name for message in request.messages for name in _named(message.blocks)}
     named.update(change.name for change in made if change.adds)

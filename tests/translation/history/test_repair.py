@@ -336,6 +336,14 @@ def test_deferred_tools_wait_until_they_are_named() -> None:
     assert loaded(user(ToolReference("Edit"))) == ["Read", "Edit"]
 
 
+def test_deferred_tools_that_only_anthropics_search_could_find_are_offered_at_once() -> None:
+    search = Tool("tool_search_tool_regex", type="tool_search_tool_regex_20251119")
+    request = Request(model="m", max_tokens=1, messages=(user("q"),), tools=(search, *DEFERRED))
+    repaired, notes = repair(request, PROFILES["openai"])
+    assert repaired is request
+    assert [note.rule for note in notes] == ["deferred-loaded"]
+
+
 def test_an_empty_answer_among_others_is_left_out() -> None:
     for to in ("openai", "anthropic"):
         messages, rules = said(user("q"), assistant("a"), assistant(), user("b"), to=to)
