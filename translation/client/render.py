@@ -124,7 +124,7 @@ def _usage(usage: Usage) -> dict[str, object]:
     if usage.thinking_tokens:
         counts["output_tokens_details"] = {"thinking_tokens": usage.thinking_tokens}
     if usage.searches:
-        counts["server_tool_use"] = {"web_search_requests": usage.searches}
+        counts["server_tool_use"] = {"web_search_requests": usage.searches, "web_fetch_requests": 0}
     return counts
 
 

@@ -111,7 +111,8 @@ def test_stream_is_the_grammar_of_the_api() -> None:
                 "type": "message_delta",
                 "delta": {"stop_reason": "tool_use", "stop_sequence": None},
                 "usage": COUNTS
-                | {"output_tokens_details": {"thinking_tokens": 5}, "server_tool_use": {"web_search_requests": 2}},
+                | {"output_tokens_details": {"thinking_tokens": 5}}
+                | {"server_tool_use": {"web_search_requests": 2, "web_fetch_requests": 0}},
             },
         ),
         ("message_stop", {"type": "message_stop"}),
