@@ -350,6 +350,17 @@ def test_a_whole_answer_without_usage_is_completed(streams: bool) -> None:
     assert message["content"] == [{"type": "text", "text": "a"}]
 
 
+def test_thinking_without_a_signature_gets_an_empty_one() -> None:
+    """The AI SDK refuses an answer whose thinking has none."""
+    usage = {"input_tokens": 1, "output_tokens": 1}
+    thought = {"type": "thinking", "thinking": "hm"}
+    body = {"id": "m", "type": "message", "content": [thought], "stop_reason": "end_turn", "usage": usage}
+    decoder = AnthropicWhole(streams=False)
+    decoder.feed(msgspec.json.encode(body))
+    _, kept = relay([decoder.close()])
+    assert msgspec.json.decode(message_body(kept))["content"] == [thought | {"signature": ""}]
+
+
 def test_input_of_a_servers_call_in_a_whole_answer_is_a_delta_for_a_stream() -> None:
     call = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "x"}}
     usage = {"input_tokens": 1, "output_tokens": 1}

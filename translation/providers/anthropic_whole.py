@@ -74,7 +74,8 @@ class AnthropicWhole:
 
     def _events(self, message: MessageBody, content: tuple[Raw, ...], body: bytes) -> list[Event]:
         usage = counted(message.usage)
-        self._mended = not (message.id and has_counts(message.usage))
+        unsigned = any(block.type == "thinking" and not block.signature for block in map(BLOCK.decode, content))
+        self._mended = unsigned or not (message.id and has_counts(message.usage))
         details = message.stop_details or StopDetails()
         reason, sequence = message.stop_reason or "", message.stop_sequence or ""
         out: list[Event] = [self._frame(MessageStart(message.id, message.model, usage))]
