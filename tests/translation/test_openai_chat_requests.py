@@ -126,6 +126,21 @@ def test_a_mixed_turn_is_results_then_one_user_message() -> None:
     assert [part["type"] for part in messages[3]["content"]] == ["text", "image_url", "text"]
 
 
+@pytest.mark.parametrize(
+    ("provider", "model"), [("mistral", "mistral-large"), ("vllm", "mistralai/Devstral-2"), ("openrouter", "x/mixtral")]
+)
+def test_models_that_must_answer_results_get_an_answer_before_what_else_the_user_said(
+    provider: str, model: str
+) -> None:
+    request = asking(*CHAIN[:3], tools=(READ,))
+    messages = body(request, provider, model)["messages"]
+    assert [message["role"] for message in messages] == ["user", "assistant", "tool", "tool", "assistant", "user"]
+    assert messages[4] == {"role": "assistant", "content": "(results noted)"}
+    assert "answer-inserted" in rules(request, provider, model)
+    assert "answer-inserted" not in rules(asking(*CHAIN[3:]), provider, model)
+    assert [message["role"] for message in body(request, "vllm", "qwen3")["messages"]][-2:] == ["tool", "user"]
+
+
 def test_an_image_in_a_result_is_lifted_behind_the_last_result_and_named() -> None:
     results = user(ToolResult("a", (PNG,)), ToolResult("b", (Text("B"),)), Text("What is it?"))
     messages = body(asking(assistant(ToolUse("a", "Read", b"{}"), ToolUse("b", "Read", b"{}")), results))["messages"]

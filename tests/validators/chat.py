@@ -40,7 +40,10 @@ def validate(
     extra_message: frozenset[str] = frozenset(),
     prefill: str = "",
 ) -> list[str]:
-    """`prefill` is the field that marks a last assistant message which the model shall continue."""
+    """`prefill` is the field that marks a last assistant message which the model shall continue.
+
+    `id_length` is Mistral's mark: its validator also wants an answer between a result and the next user message.
+    """
     request = decode(body)
     messages = request.get("messages", [])
     return [
@@ -48,6 +51,7 @@ def validate(
         *_parameters(request),
         *_tools(request),
         *_roles(messages),
+        *(_after_results(messages) if id_length else ()),
         *(
             each
             for index, message in enumerate(messages)
@@ -107,6 +111,12 @@ def _roles(messages: list[Json]) -> Iterator[str]:
             yield f"Conversation roles must alternate user/assistant/user/assistant/...: two {one!r}"
     if "user" not in body:
         yield "no user message"
+
+
+def _after_results(messages: list[Json]) -> Iterator[str]:
+    for one, other in pairwise(messages):
+        if (one.get("role"), other.get("role")) == ("tool", "user"):
+            yield "Unexpected role 'user' after role 'tool'"
 
 
 def _message(message: Json, index: int, extra: frozenset[str]) -> Iterator[str]:

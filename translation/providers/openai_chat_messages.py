@@ -13,6 +13,7 @@ from translation import plain
 from translation.adapter import Target
 from translation.errors import InvalidRequest
 from translation.names import ToolNames
+from translation.patterns import matches
 from translation.toolcall_ids import CallIds
 from translation.values import (
     Block,
@@ -36,6 +37,7 @@ Json = dict[str, Any]  # chat JSON, built here and encoded in openai_chat
 NOTHING = msgspec.Raw(b"")
 NO_OUTPUT = "(no output)"
 NO_CONTENT = "(no content)"  # a turn of which nothing may be sent: roles still alternate
+NOTED = "(results noted)"  # stands between results and what else the user said
 
 
 class State(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -179,8 +181,22 @@ class History:
         parts += lifted
         if all(part["type"] == "text" for part in parts):
             text = "\n".join(part["text"] for part in parts)
-            return [*out, {"role": "user", "content": text or NO_CONTENT}] if text or not out else out
-        return [*out, {"role": "user", "content": parts}]
+            return self._after(out, text or NO_CONTENT) if text or not out else out
+        return self._after(out, parts)
+
+    def _after(self, results: list[Json], content: str | list[Json]) -> list[Json]:
+        """What the user said beside results, as a message of its own."""
+        said = {"role": "user", "content": content}
+        if (
+            not results
+            or results[-1]["role"] != "tool"
+            or not matches(self._target.model, self._profile.answers_results)
+        ):
+            return [*results, said]
+        self._degrade(
+            "answer-inserted", f"{self._target.model} takes no user message after a result: one of ours between"
+        )
+        return [*results, {"role": "assistant", "content": NOTED}, said]
 
     def _result(self, result: ToolResult, lifted: list[Json]) -> Json:
         id_ = self._ids.result(result.tool_use_id)

@@ -29,6 +29,8 @@ XAI_EFFORTS = (
     ("grok-4.[4-9]*", ("low", "medium", "high")),
     ("grok-*", ()),
 )
+# `Unexpected role 'user' after role 'tool'` (3230), whoever serves the model: it is in Mistral's own request validator.
+MISTRAL_MODELS = ("*stral*", "*mixtral*", "*pixtral*")
 # The prompt's share of the window, where that is less: an answer of 128,000 tokens is set aside.
 OPENAI_WINDOWS = (
     ("gpt-5*-chat*", 128_000),
@@ -69,6 +71,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     ] = ()  # (model, largest prompt), for upstreams whose overflow errors do not tell
     stop_limit: int = 4  # stop sequences, 0 = any number
     prefill_field: str = ""  # marks a last assistant message that the model shall continue
+    answers_results: tuple[str, ...] = ()  # models after whose tool results only an answer may come, no user message
     cache_key: bool = False  # takes prompt_cache_key
     system_role: Literal["system", "developer"] = "system"
     mid_system: bool = False  # takes system messages in the middle of a conversation
@@ -302,6 +305,7 @@ PROFILES: dict[str, Profile] = {
             drop_params=("user",),  # extra inputs are refused with 422
             id_length=9,
             stop_limit=0,
+            answers_results=("*",),
             prefill_field="prefix",
             stream_usage=False,  # the last chunk tells it unasked
         ),
@@ -325,6 +329,7 @@ PROFILES: dict[str, Profile] = {
             provider="openrouter",
             embeddings="/embeddings",
             dialect="openai_chat",
+            answers_results=MISTRAL_MODELS,
             title="OpenRouter",
             base_url="https://openrouter.ai/api/v1",
             reasoning_field="reasoning",
@@ -340,6 +345,7 @@ PROFILES: dict[str, Profile] = {
             embeddings="/embeddings",
             id_limit=40,
             dialect="openai_chat",
+            answers_results=MISTRAL_MODELS,
             title="Azure OpenAI",
             auth="api-key",
             reasoning_models=OPENAI_REASONING,
@@ -353,6 +359,7 @@ PROFILES: dict[str, Profile] = {
             provider="vllm",
             embeddings="/embeddings",
             dialect="openai_chat",
+            answers_results=MISTRAL_MODELS,
             title="vLLM and other OpenAI-compatible servers",
             reasoning_field="reasoning_content",
             thinks_in_text=True,
