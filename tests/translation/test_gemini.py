@@ -185,8 +185,16 @@ REFUSED = (
 def test_what_gemini_cannot_read_is_refused_by_its_path(block: Block) -> None:
     with pytest.raises(InvalidRequest, match=r"^messages\.0\.content\.1\.source: "):
         ADAPTER.build(request(Message("user", (Text("see"), block))), OLD)
-    with pytest.raises(InvalidRequest, match=r"^messages\.2\.content\.0\.content\.0\.source: "):
-        ADAPTER.build(request(*chain(ToolResult("toolu_a", (block,)), ToolResult("toolu_b"))), OLD)
+
+
+@pytest.mark.parametrize("block", REFUSED)
+def test_a_result_goes_on_without_what_gemini_cannot_read(block: Block) -> None:
+    given = request(*chain(ToolResult("toolu_a", (Text("shot"), block)), ToolResult("toolu_b")))
+    shot, _, whose, what = body(given)["contents"][2]["parts"]
+    assert shot["functionResponse"]["response"] == {"output": "shot"}
+    assert whose["text"] == "[attached to the result of get_weather]"
+    assert what["text"].endswith(": left out]")
+    assert [(note.rule, note.message) for note in sent(given).notes] == [("media-left-out", 2)]
 
 
 @pytest.mark.parametrize("block", REFUSED)

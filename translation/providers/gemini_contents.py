@@ -131,14 +131,14 @@ class _Contents:
             path = f"messages.{index}.content.{position}"
             if type(block) is not ToolResult:
                 for piece in self._pieces(block, path, index):
-                    rest += self._part(piece, path, index)
+                    rest += self._part(piece, path, index, new=index >= self._newest)
                 continue
             pieces = tuple(piece for inner in block.blocks for piece in self._pieces(inner, path, index))
             lifted = [
                 part
                 for inner, item in enumerate(pieces)
                 if not _is_text(item)
-                for part in self._part(item, f"{path}.content.{inner}", index)
+                for part in self._part(item, f"{path}.content.{inner}", index, new=False)
             ]
             head = self._asked.get(block.tool_use_id)
             if head is None:  # the history repair leaves none; an orphan that gets here is still told
@@ -163,7 +163,7 @@ class _Contents:
             self._notes.append(Note("degradation", "media-left-out", what, index))
         return taken
 
-    def _part(self, block: Block, path: str, index: int) -> list[object]:
+    def _part(self, block: Block, path: str, index: int, *, new: bool) -> list[object]:
         match block:
             case Image(kind="base64") if _is_readable(block):
                 return [{"inlineData": {"mimeType": block.media_type, "data": block.data}}]
@@ -172,7 +172,7 @@ class _Contents:
             case Image(kind="url") | Document(kind="url") if block.data.startswith("https://"):
                 return [{"fileData": {"mimeType": _guessed(block), "fileUri": block.data}}]
             case Image() | Document(kind="url" | "file"):
-                return self._refused(block, path, index)
+                return self._refused(block, path, index, new=new)
             case _:
                 return self._worded(block)
 
@@ -183,10 +183,10 @@ class _Contents:
                 self._notes.append(note)
         return _text(plain.words(block))
 
-    def _refused(self, block: Image | Document, path: str, index: int) -> list[object]:
-        """What Gemini cannot read: the client's fault in the newest turn, a gap in the history of another provider."""
+    def _refused(self, block: Image | Document, path: str, index: int, *, new: bool) -> list[object]:
+        """What Gemini cannot read: the client's fault in the newest turn, a gap in a tool's result or an older turn."""
         what = f"{type(block).__name__.lower()} of kind {block.kind} {block.media_type}".rstrip()
-        if index >= self._newest:
+        if new:
             raise InvalidRequest(
                 f"{path}.source: Gemini takes base64 ({', '.join(IMAGES)}, PDF) and https URLs, not {what}"
             )
