@@ -154,7 +154,7 @@ def test_thinking_that_the_client_left_out_is_not_missed() -> None:
 
 def test_changed_text_loses_its_signature_but_late_parts_keep_theirs() -> None:
     changed = replace(answer(CASES["text_signature"]), blocks=(Text("Hello"),))
-    assert parts(*history(changed)) == ([[{"text": "Hello"}]], [])
+    assert parts(*history(changed)) == ([[{"text": "Hello"}]], ["signature-dropped"])
     trimmed = replace(answer(CASES["late_signature"]), blocks=(Text("Hello"),))
     late = {"text": "", "thoughtSignature": "CiQBcsjafB/late+sig="}
     assert parts(*history(trimmed)) == ([[{"text": "Hello"}, late]], [])
@@ -182,7 +182,24 @@ def test_other_calls_than_in_the_answer_keep_only_their_own_signatures() -> None
     second = replace(whole, blocks=whole.blocks[-1:])
     found, rules = parts(*history(second))
     assert found[0][0]["thoughtSignature"] == SENTINEL
-    assert rules == ["signature-substituted"]
+    assert rules == ["signature-dropped", "signature-substituted"]
+
+
+def test_a_stored_signature_that_gemini_would_refuse_is_left_out_and_noted() -> None:
+    """Stored by a version that did not look."""
+    call, text = b'{"signature":"not base64"}', b'{"pieces":[{"kind":"thought","signature":"c2ln","text":"hm"},%b]}'
+    plain = replace(answer(CASES["text"]), blocks=(Text("Hi"),))
+    spoken = replace(plain, origin=Origin("gemini", GEMINI.model, text % b'{"kind":"text","length":2,"signature":"?"}'))
+    thought = {"text": "hm", "thought": True, "thoughtSignature": "c2ln"}
+    assert parts(*history(spoken)) == ([[thought, {"text": "Hi"}]], ["signature-dropped"])
+    late = b'{"kind":"text","length":2},{"kind":"text","signature":"?"},{"kind":"part","part":{"toolCall":{}},"signature":"?"}'
+    spoken = replace(plain, origin=Origin("gemini", GEMINI.model, text % late))
+    assert parts(*history(spoken)) == ([[thought, {"text": "Hi"}]], ["signature-dropped"])
+    origin = Origin("gemini", GEMINI.model, call)
+    use = ToolUse("toolu_1", "Read", b"{}", Link("toolu_1", "Read", "Read", "", b"{}", origin, 1, 0))
+    found, rules = parts(*history(Message("assistant", (use,))))
+    assert found[0][0]["thoughtSignature"] == SENTINEL
+    assert rules == ["signature-dropped", "signature-substituted"]
 
 
 @pytest.mark.parametrize("name", ["one_call", "parallel_calls"])

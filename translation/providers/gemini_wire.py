@@ -1,6 +1,5 @@
 """Gemini's answers as they are on the wire: what of them the bridge reads."""
 
-import re
 from collections.abc import Callable
 
 import msgspec
@@ -8,8 +7,6 @@ from msgspec import Raw, Struct
 
 from translation.providers.gemini_errors import Error
 from translation.unicode import check_utf8
-
-_BASE64 = re.compile(r"(?:[A-Za-z0-9+/_-]{4})*(?:[A-Za-z0-9+/_-]{2}==|[A-Za-z0-9+/_-]{3}=)?")
 
 
 class Call(Struct):
@@ -33,11 +30,6 @@ class Part(Struct, rename="camel"):
     tool_response: Raw = Raw(b"")
     executable_code: Raw = Raw(b"")
     code_execution_result: Raw = Raw(b"")
-
-    def __post_init__(self) -> None:
-        # Gemini refuses every later request of a conversation that holds one which is not base64.
-        if self.thought_signature and not _BASE64.fullmatch(self.thought_signature):
-            self.thought_signature = ""
 
 
 class Content(Struct):
