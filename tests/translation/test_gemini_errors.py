@@ -5,6 +5,7 @@ import pytest
 
 from translation.adapter import Target
 from translation.errors import (
+    OPAQUE_STATE_REJECTED,
     BridgeError,
     PromptTooLong,
     TooLarge,
@@ -53,6 +54,22 @@ def error(code: int, status: str, message: str = "m", *details: object) -> bytes
 )
 def test_each_status_has_its_class(code: int, status: str, expected: type[BridgeError]) -> None:
     assert type(failure(code, error(code, status))) is expected
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Corrupted thought signature.",
+        "Invalid thought signature.",
+        "Function call is missing a thought_signature in functionCall parts. This is required for tools to work.",
+        "Function call `Bash` in the 3. content block is missing a `thought_signature`",
+        "Invalid value at 'contents[1].parts[0].thought_signature' (TYPE_BYTES), Base64 decoding failed for \"?\"",
+    ],
+)
+def test_a_signature_that_is_refused_or_missed_has_its_code(message: str) -> None:
+    found = failure(400, error(400, "INVALID_ARGUMENT", message))
+    assert (type(found), found.code, found.message) == (UpstreamRefused, OPAQUE_STATE_REJECTED, message)
+    assert failure(500, error(500, "INTERNAL", message)).code is None
 
 
 def test_the_upstreams_own_words_are_kept() -> None:

@@ -192,8 +192,9 @@ def test_a_stored_signature_that_gemini_would_refuse_is_left_out_and_noted() -> 
     spoken = replace(plain, origin=Origin("gemini", GEMINI.model, text % b'{"kind":"text","length":2,"signature":"?"}'))
     thought = {"text": "hm", "thought": True, "thoughtSignature": "c2ln"}
     assert parts(*history(spoken)) == ([[thought, {"text": "Hi"}]], ["signature-dropped"])
-    late = b'{"kind":"text","length":2},{"kind":"text","signature":"?"},{"kind":"part","part":{"toolCall":{}},"signature":"?"}'
-    spoken = replace(plain, origin=Origin("gemini", GEMINI.model, text % late))
+    late, carried = b'{"kind":"text","signature":"?"}', b'{"kind":"part","part":{"toolCall":{}},"signature":"?"}'
+    whole = text % b",".join((b'{"kind":"text","length":2}', late, carried))
+    spoken = replace(plain, origin=Origin("gemini", GEMINI.model, whole))
     assert parts(*history(spoken)) == ([[thought, {"text": "Hi"}]], ["signature-dropped"])
     origin = Origin("gemini", GEMINI.model, call)
     use = ToolUse("toolu_1", "Read", b"{}", Link("toolu_1", "Read", "Read", "", b"{}", origin, 1, 0))
@@ -243,3 +244,26 @@ def test_a_switch_to_another_provider_and_back_restores_everything() -> None:
 def test_state_that_cannot_be_read_is_no_state() -> None:
     broken = replace(answer(CASES["text"]), origin=Origin("gemini", GEMINI.model, b'{"pieces":3}'))
     assert parts(*history(broken))[0] == [[{"text": "Grüße aus 東京 🗼."}]]
+
+
+def test_signatures_that_are_refused_give_way_to_the_sentinel_once() -> None:
+    names = ("parallel_calls", "signed_thought", "late_signature", "empty_signed_thought", "carried_parts")
+    request = Request(model="m", messages=history(*(answer(CASES[name]) for name in names)), max_tokens=10)
+    sent = ADAPTER.build(request, GEMINI)
+    bare = ADAPTER.without_state(sent)
+    assert validate(bare.body) == []
+    assert [note.rule for note in bare.notes] == [*(note.rule for note in sent.notes), "opaque-state-dropped"]
+    whole, without = msgspec.json.decode(sent.body), msgspec.json.decode(bare.body)
+    assert list(without) == list(whole)
+    signed = [part for content in without["contents"] for part in content["parts"] if "thoughtSignature" in part]
+    assert {part["thoughtSignature"] for part in signed} == {SENTINEL}
+    assert all("functionCall" in part for part in signed)
+    assert not any("thought" in part for content in without["contents"] for part in content["parts"])
+    assert ADAPTER.without_state(bare) is bare
+
+
+def test_an_answer_that_was_only_a_signature_stays_an_answer() -> None:
+    gone = replace(answer(CASES["late_signature"]), blocks=())
+    sent = ADAPTER.build(Request(model="m", messages=history(gone), max_tokens=10), GEMINI)
+    contents = msgspec.json.decode(ADAPTER.without_state(sent).body)["contents"]
+    assert contents[1] == {"role": "model", "parts": [{"text": "(no visible content)"}]}

@@ -4,13 +4,14 @@ from urllib.parse import quote
 
 import msgspec
 from msgspec import Raw
+from msgspec.structs import replace
 
 from translation import fields, typed_tools
 from translation.adapter import Decoder, Target, UpstreamRequest
 from translation.effort import nearest, wanted
 from translation.errors import BridgeError, InvalidRequest
 from translation.names import ToolNames
-from translation.providers.gemini_contents import Part, contents
+from translation.providers.gemini_contents import Part, contents, unsigned
 from translation.providers.gemini_errors import failure
 from translation.providers.gemini_models import Abilities, abilities
 from translation.providers.gemini_stream import GeminiDecoder
@@ -59,7 +60,18 @@ class Gemini:
         return Sniffed(lambda: GeminiDecoder(names), lambda: GeminiDecoder(names, streams=False))
 
     def failure(self, target: Target, status: int, headers: dict[str, str], body: bytes) -> BridgeError:
+        """`code` is `opaque_state_rejected` when a thought signature is refused or missed: see `without_state`."""
         return failure(status, headers, body)
+
+    def without_state(self, sent: UpstreamRequest) -> UpstreamRequest:
+        """The same request with Google's word for a lost signature in place of all, for the one retry."""
+        body = msgspec.json.decode(sent.body, type=dict[str, Raw])
+        bare, count = unsigned(body["contents"])
+        if not count:
+            return sent
+        what = f"the upstream did not take a thought signature: those of {count} answers were left out"
+        note = Note("substitution", "opaque-state-dropped", what)
+        return replace(sent, body=msgspec.json.encode(body | {"contents": bare}), notes=(*sent.notes, note))
 
 
 def _path(model: str, *, stream: bool) -> str:

@@ -2,7 +2,8 @@
 
 from typing import TypeAlias, cast
 
-from msgspec import Raw
+import msgspec
+from msgspec import Raw, Struct
 
 from translation import plain
 from translation.adapter import Target
@@ -203,6 +204,32 @@ class _Contents:
             )
         self._notes.append(Note("degradation", "media-left-out", f"{path}: {what}", index))
         return [{"text": f"[{what}: left out]"}]
+
+
+class _Content(Struct):
+    role: str
+    parts: list[dict[str, Raw]]
+
+
+def unsigned(contents: Raw) -> tuple[Raw, int]:
+    """Contents without thought signatures, the sentinel on the first call of each answer; how many of them changed."""
+    turns = msgspec.json.decode(contents, type=list[_Content])
+    changed = 0
+    for turn in turns:
+        parts = _forgotten(turn.parts) if turn.role == "model" else turn.parts
+        changed += parts != turn.parts
+        turn.parts = parts
+    return Raw(msgspec.json.encode(turns)), changed
+
+
+def _forgotten(given: list[dict[str, Raw]]) -> list[dict[str, Raw]]:
+    """What was there for its signature only, a thought or an empty text, goes with it."""
+    parts = [{name: value for name, value in part.items() if name != "thoughtSignature"} for part in given]
+    parts = [part for part in parts if "thought" not in part and bytes(part.get("text", Raw(b" "))) != b'""']
+    call = next((part for part in parts if "functionCall" in part), None)
+    if call is not None:
+        call["thoughtSignature"] = Raw(msgspec.json.encode(SENTINEL))
+    return parts or [{"text": Raw(msgspec.json.encode(NO_CONTENT))}]
 
 
 def _response(blocks: tuple[Block, ...], *, is_error: bool, attached: bool) -> Part:

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Struct
 
 from translation.errors import (
+    OPAQUE_STATE_REJECTED,
     BridgeError,
     TooLarge,
     UpstreamFailed,
@@ -23,6 +24,9 @@ from translation.unreadable import UNREADABLE
 LONGEST = 2000  # characters of Google's message that are passed on
 KEY_REASONS = ("API_KEY_INVALID", "API_KEY_EXPIRED", "API_KEY_SERVICE_BLOCKED")
 KEY_MESSAGE = re.compile(r"api key (?:not valid|expired|not found)", re.IGNORECASE)
+# `Corrupted thought signature.`, `Invalid thought signature.`, `... is missing a thought_signature ...`, `Invalid value
+# at '...thought_signature' (TYPE_BYTES), Base64 decoding failed ...`: another account's, an older model's, or none.
+SIGNATURE = re.compile(r"thought[_ ]?signature", re.IGNORECASE)
 SECONDS = re.compile(r"\d+(?:\.\d+)?")
 WAIT = re.compile(r"retry in (\d+(?:\.\d+)?)s")
 
@@ -93,6 +97,8 @@ def described(error: Error, status: int = 0, wait: float | None = None) -> Bridg
     kind = CLASSES.get(error.status) or STATUSES.get(number, usual)
     if kind is UpstreamKeyRefused:
         return _key_refused(number, error)
+    if kind is UpstreamRefused and SIGNATURE.search(message):
+        return UpstreamRefused(message[:LONGEST], code=OPAQUE_STATE_REJECTED)
     return kind(message[:LONGEST], retry_after=_told(error) if wait is None else wait)
 
 

@@ -7,6 +7,7 @@ BLOBS = {
     "openai-responses": "The encrypted content gAAA could not be verified. Reason: Encrypted content could not be decrypted or parsed.",
     "xai-responses": "Could not decrypt the provided encrypted_content.",
     "anthropic": "messages.1.content.0: Invalid `signature` in `thinking` block",
+    "gemini": "Corrupted thought signature.",
 }
 
 USE_OTHER = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
