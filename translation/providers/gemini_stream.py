@@ -60,6 +60,7 @@ class GeminiDecoder:
         self._run = 0  # characters of text since the last piece
         self._calls = 0
         self._said = False  # something that a client sees, thinking aside
+        self._empty: bool | None = None  # chunks came, and no candidate in them; None before any
         self._candidate = Candidate()  # the last word on why it finished
         self._grounding: Grounding | None = None
         self._usage: Tokens | None = None
@@ -126,6 +127,7 @@ class GeminiDecoder:
     def _chunk(self, chunk: Chunk, out: list[Event]) -> None:
         if chunk.error is not None:
             raise described(chunk.error)
+        self._empty = self._empty is not False and not chunk.candidates
         for candidate in chunk.candidates:
             if candidate.index:
                 continue  # the first only: others were not asked for
@@ -136,7 +138,7 @@ class GeminiDecoder:
                 self._candidate = candidate
             if candidate.grounding_metadata is not None:
                 self._grounding = candidate.grounding_metadata
-        if chunk.usage_metadata is not None:
+        if chunk.usage_metadata is not None and _tells(chunk.usage_metadata):
             self._usage = chunk.usage_metadata
         if chunk.prompt_feedback is not None:
             self._feedback = chunk.prompt_feedback
@@ -254,7 +256,7 @@ class GeminiDecoder:
             return "refusal", f"the prompt was blocked, {blocked.block_reason}: {blocked.block_reason_message}".rstrip(
                 ": "
             )
-        if self._sse is None:
+        if self._sse is None or self._empty:
             raise UpstreamGaveUp("the upstream's answer holds no finished candidate")
         raise TruncatedStream("the upstream closed before a finishReason")
 
@@ -281,6 +283,11 @@ class GeminiDecoder:
         result = {"type": "web_search_tool_result", "tool_use_id": id_, "content": found}
         out.append(WholeBlock(msgspec.json.encode(result)))
         return len(grounding.web_search_queries)
+
+
+def _tells(told: Tokens) -> bool:
+    """All zero is a gateway that does not count, or a chunk that tells something else (`trafficType`)."""
+    return told.prompt_token_count > 0 or told.candidates_token_count > 0
 
 
 def _usage(told: Tokens | None, searches: int) -> Usage | None:
