@@ -444,6 +444,27 @@ def test_without_the_call_that_carried_it_reasoning_stays_away_and_ids_with_it()
     assert kinds(replace(message, blocks=message.blocks[2:])) == ["function_call"]
 
 
+def test_stored_reasoning_that_would_be_refused_is_mended_or_left_out_with_a_note() -> None:
+    """Stored by a version that did not look."""
+    good = b'{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"blob"}'
+    odd = good[:-1] + b',"rating":5}'
+    for stored, expected, noted in (
+        (good, ["reasoning rs_1", "function_call fc_1"], []),
+        (odd, ["reasoning rs_1", "function_call fc_1"], []),
+        (b'{"type":"reasoning","id":"rs_1"}', ["function_call"], ["opaque-state-dropped"]),
+        (good.replace(b"blob", b""), ["function_call"], ["opaque-state-dropped"]),
+    ):
+        origin = Origin("openai-responses", "gpt-5.5", b'{"id":"fc_1","reasoning":[%b]}' % stored)
+        use = ToolUse("toolu_1", "Read", b"{}", Link("toolu_1", "Read", "Read", "call_1", b"{}", origin))
+        message = Message("assistant", (use,), origin=origin)
+        assert kinds(message) == expected
+        assert rules(request(HELLO, message)) == [*noted, "prefill-unsupported"]
+        assert b"rating" not in build(request(HELLO, message)).body
+    said = b'{"texts":[{"length":2,"id":"msg_1","reasoning":[{"type":"reasoning"}]}]}'
+    message = Message("assistant", (Text("Hi"),), origin=Origin("openai-responses", "gpt-5.5", said))
+    assert kinds(message) == ["message"]
+
+
 def test_texts_that_became_one_block_are_items_again() -> None:
     state = b'{"texts":[{"length":2,"phase":"commentary"},{"length":3,"phase":"final_answer"}]}'
     message = Message("assistant", (Text("abcde"),), origin=Origin("openai-responses", "m", state))

@@ -8,7 +8,7 @@ from translation import plain
 from translation.adapter import Target
 from translation.errors import InvalidRequest
 from translation.names import ToolNames
-from translation.providers.openai_responses_state import TextState, states
+from translation.providers.openai_responses_state import TextState, replayable, states
 from translation.toolcall_ids import CallIds
 from translation.values import (
     Block,
@@ -49,7 +49,7 @@ class InputItems:
         newest = max((n for n, each in enumerate(request.messages) if each.role != "assistant"), default=0)
         for index, message in enumerate(request.messages):
             if message.role == "assistant":
-                items += self._assistant(message)
+                items += self._assistant(message, index)
             elif message.role == "user":
                 items += self._user(message, f"messages.{index}", new=index >= newest)
             else:
@@ -62,7 +62,7 @@ class InputItems:
 
     # ------------------------------------------------------------ what the model said
 
-    def _assistant(self, message: Message) -> list[Item]:
+    def _assistant(self, message: Message, index: int) -> list[Item]:
         """Items carry the upstream's ids only after their own reasoning: each is refused without the other."""
         items: list[Item] = []
         waiting = iter(states(message, self._target.upstream))
@@ -73,12 +73,14 @@ class InputItems:
             match block:
                 case Text():
                     for piece, known in _pieces(block.text, texts):
-                        items += known.reasoning
-                        replayed = replayed or bool(known.reasoning)
+                        thought = self._thought(known.reasoning, index)
+                        items += thought
+                        replayed = replayed or bool(thought)
                         items.append(_said(piece, known, replayed=replayed))
                 case ToolUse():
-                    items += state.reasoning
-                    replayed = replayed or bool(state.reasoning)
+                    thought = self._thought(state.reasoning, index)
+                    items += thought
+                    replayed = replayed or bool(thought)
                     items.append(self._call(block, state.id if replayed else ""))
                     state = next(waiting)
                     texts = list(state.texts)
@@ -91,6 +93,14 @@ class InputItems:
                 case _:
                     assert_never(block)
         return items
+
+    def _thought(self, reasoning: tuple[Raw, ...], index: int) -> list[Raw]:
+        """What was stored may be older than what is known about the shape that the API takes."""
+        kept = [item for item in map(replayable, reasoning) if item is not None]
+        if len(kept) < len(reasoning):
+            what = f"messages.{index}: stored reasoning that the upstream would refuse was left out"
+            self.notes.append(Note("substitution", "opaque-state-dropped", what, index))
+        return kept
 
     def _call(self, block: ToolUse, item_id: str) -> Item:
         item: Part = {"type": "function_call"}

@@ -5,10 +5,10 @@ is known before the call is complete; the message's state holds what came after 
 length, since adjacent ones reach the client as one block.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from msgspec.structs import replace
 
 from translation.values import Message, Origin, Text, ToolUse
@@ -48,28 +48,43 @@ class _Reasoning(Struct):
 
     type: Literal["reasoning"]
     summary: tuple[_Summary, ...]
-    encrypted_content: str
+    encrypted_content: Annotated[str, Meta(min_length=1)]  # the upstream kept nothing (`store: false`)
     id: str | UnsetType | None = UNSET
     content: tuple[_Thought, ...] | UnsetType | None = UNSET
     status: str | UnsetType | None = UNSET
 
 
-_REASONING = msgspec.json.Decoder(_Reasoning)
+class _ExactSummary(_Summary, forbid_unknown_fields=True):
+    pass
+
+
+class _ExactThought(_Thought, forbid_unknown_fields=True):
+    pass
+
+
+class _ExactReasoning(_Reasoning, forbid_unknown_fields=True):
+    summary: tuple[_ExactSummary, ...]
+    content: tuple[_ExactThought, ...] | UnsetType | None = UNSET
+
+
+_reasoning = msgspec.json.Decoder(_Reasoning).decode
+_exact = msgspec.json.Decoder(_ExactReasoning).decode
 
 
 def replayable(raw: Raw) -> Raw | None:
-    """A reasoning item as it can go back: the bytes that came, unless the API would refuse them; None for no such item.
-
-    Without the blob there is nothing to replay: the upstream kept nothing (`store: false`).
-    """
+    """A reasoning item as it can go back: as it came, unless the API would refuse it; None for what is no such item."""
     try:
-        item = _REASONING.decode(raw)
+        _exact(raw)
+    except msgspec.ValidationError:
+        return _mended(raw)
+    return raw.copy()
+
+
+def _mended(raw: Raw) -> Raw | None:
+    try:
+        return Raw(msgspec.json.encode(_reasoning(raw)))
     except msgspec.ValidationError:
         return None
-    known = msgspec.json.encode(item)
-    if not item.encrypted_content:
-        return None
-    return raw.copy() if msgspec.json.decode(known) == msgspec.json.decode(raw) else Raw(known)
 
 
 def pack(state: State) -> bytes:
