@@ -19,6 +19,7 @@ class Remedy(msgspec.Struct, frozen=True, omit_defaults=True):
     drop: tuple[str, ...] = ()
     rename: tuple[tuple[str, str], ...] = ()
     tools_without_reasoning: bool = False  # tools only at effort `none`
+    json_schemas: bool = False  # Gemini: schemas as JSON Schema, where an object may be open
     max_tokens: int | None = None  # for this one request: what still fits
 
 
@@ -28,6 +29,7 @@ KEPT = frozenset(
 )
 RENAMED = re.compile(r"'(?P<old>\w+)' is not supported.*?\buse '(?P<new>\w+)' instead", re.IGNORECASE | re.DOTALL)
 TOOLS_WITHOUT_REASONING = re.compile(r"function tools with reasoning_effort are not supported", re.IGNORECASE)
+OPEN_OBJECT = re.compile(r"\.properties: should be non-empty for OBJECT type")
 NO_THINKING = re.compile(r"does not support thinking|thinking is not supported", re.IGNORECASE)
 REFUSED = tuple(
     re.compile(pattern, re.IGNORECASE)
@@ -54,8 +56,9 @@ def remedy(error_body: bytes, sent: UpstreamRequest) -> Remedy | None:
     room = answer_limit(words)
     if room is not None:
         return Remedy(words, max_tokens=room)
-    if TOOLS_WITHOUT_REASONING.search(words):
-        return Remedy(words, tools_without_reasoning=True)
+    unreasoned, closed = bool(TOOLS_WITHOUT_REASONING.search(words)), bool(OPEN_OBJECT.search(words))
+    if unreasoned or closed:
+        return Remedy(words, tools_without_reasoning=unreasoned, json_schemas=closed)
     renamed = RENAMED.search(words)
     if renamed and renamed["old"] in given:
         return Remedy(words, rename=((renamed["old"], renamed["new"]),))
@@ -73,6 +76,7 @@ def remembered(profile: Profile, known: Remedy) -> Profile:
         drop_params=(*profile.drop_params, *known.drop),
         rename_params=(*profile.rename_params, *known.rename),
         tools_without_reasoning=("*",) if known.tools_without_reasoning else profile.tools_without_reasoning,
+        json_schemas=profile.json_schemas or known.json_schemas,
     )
 
 

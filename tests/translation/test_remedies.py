@@ -4,8 +4,12 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
+from tests.validators.gemini import validate
 from translation.adapter import Target, UpstreamRequest
+from translation.adapters import healed
+from translation.providers.gemini import Gemini
 from translation.providers.openai_chat import OpenAIChat
 from translation.providers.profiles import PROFILES
 from translation.remedies import Remedy, remedy, remembered
@@ -118,3 +122,49 @@ def test_a_remedy_is_remembered_in_the_profile_and_heals_the_next_request() -> N
     assert value["max_completion_tokens"] == 5
     assert "temperature" not in value
     assert value["reasoning_effort"] == "none"
+
+
+def test_open_objects_that_gemini_refuses_are_sent_as_json_schema() -> None:
+    schema = b"""{"type":"object","required":["opts"],"properties":{"opts":{"type":"object","description":"any"},
+        "unit":{"enum":["c","f",null]},"many":{"type":["array","null"],"items":{"type":"integer","minimum":1}},
+        "value":{},"inner":{"type":"object","properties":{"a":{"type":"string"}}}}}"""
+    target = Target("gemini", "gemini-3-pro", PROFILES["gemini"])
+    request = Request(
+        model="m",
+        messages=(Message("user", (Text("hi"),)),),
+        max_tokens=5,
+        tools=(Tool("Run", "runs", schema), Tool("Now")),
+        output_schema=b'{"type":"object","properties":{"meta":{"type":"object"}}}',
+    )
+    sent = Gemini().build(request, target)
+    words = "* GenerateContentRequest.tools[0].function_declarations[0].parameters.properties[opts].properties: "
+    words += "should be non-empty for OBJECT type\n"
+    body = msgspec.json.encode({"error": {"code": 400, "message": words, "status": "INVALID_ARGUMENT"}})
+    healed_ = healed(request, target, sent, Gemini().failure(target, 400, {}, body), body)
+    assert healed_ is not None
+    assert healed_.remedy == Remedy(words, json_schemas=True)
+    again = msgspec.json.decode(healed_.sent.body)
+    run, now = again["tools"][0]["functionDeclarations"]
+    assert now == {"name": "Now"}
+    assert "parameters" not in run
+    assert run["parametersJsonSchema"] == {
+        "type": "object",
+        "properties": {
+            "opts": {"type": "object", "description": "any"},
+            "unit": {"type": ["string", "null"], "enum": ["c", "f", None]},
+            "many": {"type": ["array", "null"], "items": {"type": "integer", "minimum": 1}},
+            "value": {
+                "anyOf": [{"type": "string"}, {"type": "number"}, {"type": "boolean"}, {"type": "object"}],
+            },
+            "inner": {"type": "object", "properties": {"a": {"type": "string"}}},
+        },
+        "required": ["opts"],
+    }
+    assert again["generationConfig"]["responseJsonSchema"] == {
+        "type": "object",
+        "properties": {"meta": {"type": "object"}},
+    }
+    assert "responseSchema" not in again["generationConfig"]
+    assert validate(healed_.sent.body) == []
+    known = replace(target, profile=remembered(target.profile, healed_.remedy))
+    assert Gemini().build(request, known).body == healed_.sent.body

@@ -17,6 +17,7 @@ from translation.providers.gemini_models import Abilities, abilities
 from translation.providers.gemini_stream import GeminiDecoder
 from translation.providers.profiles import Profile
 from translation.schema import lower
+from translation.schema_json import spelled
 from translation.sniffing import Sniffed
 from translation.values import Note, Request, Tool
 
@@ -37,11 +38,11 @@ class Gemini:
         if request.output_schema and declared and not able.mixes:
             _structure_in_words(request, system, notes)
         elif request.output_schema:
-            _structure(request, config, notes)
+            _structure(request, config, target.profile, notes)
         body: Part = {}
         if system:
             body["systemInstruction"] = {"parts": [{"text": text} for text in system]}
-        body |= _tools(declared, search, names, notes)
+        body |= _tools(declared, search, names, target.profile, notes)
         body |= _tool_config(request, declared, search, names, notes)
         if request.user_id:
             notes.append(Note("degradation", "parameter-dropped", "metadata.user_id: Gemini takes no name of a user"))
@@ -149,10 +150,13 @@ def _limited(notes: list[Note], what: str) -> None:
     notes.append(Note("degradation", "effort-limited", what))
 
 
-def _structure(request: Request, config: Part, notes: list[Note]) -> None:
+def _structure(request: Request, config: Part, profile: Profile, notes: list[Note]) -> None:
     lowered = lower(request.output_schema, parameters=False)
     config["responseMimeType"] = "application/json"
-    config["responseSchema"] = Raw(lowered.schema)
+    if profile.json_schemas:
+        config["responseJsonSchema"] = Raw(spelled(lowered.schema))
+    else:
+        config["responseSchema"] = Raw(lowered.schema)
     _lowered(notes, "output_config.format", lowered.notes)
 
 
@@ -187,22 +191,24 @@ def _sorted_tools(request: Request, able: Abilities, profile: Profile, notes: li
     return declared, search
 
 
-def _tools(declared: list[Tool], search: bool, names: ToolNames, notes: list[Note]) -> Part:  # noqa: FBT001
+def _tools(declared: list[Tool], search: bool, names: ToolNames, profile: Profile, notes: list[Note]) -> Part:  # noqa: FBT001
     tools: list[Part] = []
     if declared:
-        tools.append({"functionDeclarations": [_declaration(tool, names, notes) for tool in declared]})
+        tools.append({"functionDeclarations": [_declaration(tool, names, profile, notes) for tool in declared]})
     if search:
         tools.append({"googleSearch": {}})
     return {"tools": tools} if tools else {}
 
 
-def _declaration(tool: Tool, names: ToolNames, notes: list[Note]) -> Part:
+def _declaration(tool: Tool, names: ToolNames, profile: Profile, notes: list[Note]) -> Part:
     known = typed_tools.definition(tool)
     out: Part = {"name": names.upstream(tool.name)}
     if known.description:
         out["description"] = known.description
     lowered = lower(known.schema)
-    if not lowered.empty:  # a function without parameters has none, not an object without properties
+    if not lowered.empty and profile.json_schemas:
+        out["parametersJsonSchema"] = Raw(spelled(lowered.schema))
+    elif not lowered.empty:  # a function without parameters has none, not an object without properties
         out["parameters"] = Raw(lowered.schema)
     elif told := msgspec.json.decode(lowered.schema).get("description"):
         out["description"] = f"{known.description} {told}".lstrip()

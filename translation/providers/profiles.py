@@ -101,6 +101,8 @@ class Profile(Struct, frozen=True, kw_only=True):
     blocked_domains: str = "blocked_domains"  # what it calls them
     embeddings: str = ""  # the path of an endpoint that speaks OpenAI's embeddings; "" has none
     embeddings_auth: Literal["", "bearer"] = ""  # where the key goes there, if elsewhere
+    # gemini
+    json_schemas: bool = False  # is sent JSON Schema, not its own subset of OpenAPI's
     # minimax
     tool_results: Literal["tool", "user_text"] = "tool"  # `user_text`: for templates that know no `tool` role
     thinking_style: Literal["blocks", "verbatim"] = "blocks"  # `verbatim`: stays in the text, between its tags
