@@ -51,6 +51,15 @@ def standard_only(request: Request) -> bool:
     return any(field.name == "service_tier" and field.value == b'"standard_only"' for field in request.others)
 
 
+def answer_tokens(request: Request, most: int, notes: list[Note], least: int = 1) -> int:
+    """`max_tokens` as others take it. `most` is 0 when it is not known; a 0 of the client's warms Anthropic's cache."""
+    if not most or request.max_tokens <= most:
+        return max(request.max_tokens, least)
+    what = f"max_tokens: {request.max_tokens} became {most}, the most that the model answers"
+    notes.append(Note("degradation", "max-tokens-limited", what))
+    return most
+
+
 def _fields(request: Request, profile: Profile) -> Iterator[str]:
     for field in request.others:
         if field.name in SILENT or field.value in USUAL.get(field.name, ()):

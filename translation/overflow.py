@@ -41,17 +41,38 @@ WORDED = re.compile(
     r"|reduce the length of the (?:messages|prompt|input)|prompt is too long",
     re.IGNORECASE,
 )
-# vLLM: the prompt fits, the answer that was asked for does not.
-ANSWER = re.compile(
-    r"max_(?:completion_)?tokens.{0,40}is too large.*?maximum context length is (?P<m>\d+) tokens"
-    r" and your request has (?P<n>\d+) input tokens",
-    re.DOTALL,
+# The prompt (a, or n without b) fits into the window (m), the answer that was asked for (b) does not.
+ANSWERS = tuple(
+    re.compile(pattern, re.DOTALL)
+    for pattern in (
+        (
+            r"max_(?:completion_)?tokens.{0,40}is too large.*?maximum context length is (?P<m>\d+) tokens"
+            r" and your request has (?P<a>\d+) input tokens"
+        ),
+        (
+            r"maximum context length (?:is|of) (?P<m>\d+) tokens.*?requested(?: about| a total of)? (?P<n>\d+) tokens"
+            r".*?(?P<b>\d+) (?:tokens )?(?:in|for) the (?:completion|output)"
+        ),
+        r"passed (?P<a>\d+) input tokens and requested \d+ output tokens.*?context length is only (?P<m>\d+)",
+    )
+)
+# The model never answers with as much as was asked for.
+FIELD = r"max_(?:completion_|output_)?tokens"
+MOST = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"supports at most (?P<most>\d+) completion tokens",
+        rf"range of `?{FIELD}`? (?:is|should be) \[\d+, ?(?P<most>\d+)\]",
+        rf"{FIELD}`? must be (?:less than or equal to|at most|<=) `?(?P<most>\d+)",
+        rf"{FIELD}\b.{{0,80}}?expected a value <= (?P<most>\d+)",
+        r"maxOutputTokens value of \d+ but the supported range is from 1 \(inclusive\) to (?P<beyond>\d+) \(excl",
+    )
 )
 
 
 def overflow(message: str, code: str = "") -> PromptTooLong | None:
     """The client's error, if that is what the upstream's error says."""
-    if answer_limit(message) is not None:
+    if answer_limit(message) is not None or answer_most(message) is not None:
         return None
     for pattern in NUMBERED:
         found = pattern.search(message)
@@ -81,11 +102,23 @@ def window(target: Target) -> int:
 
 def answer_limit(message: str) -> int | None:
     """How many tokens of answer still fit, where the upstream says that `max_tokens` alone is too large."""
-    found = ANSWER.search(message)
-    if not found:
-        return None
-    room = int(found["m"]) - int(found["n"])
-    return room if room > 0 else None
+    for pattern in ANSWERS:
+        found = pattern.search(message)
+        if found:
+            told = {name: int(number) for name, number in found.groupdict().items()}
+            prompt = told["a"] if "a" in told else told["n"] - told["b"]
+            return told["m"] - prompt if 0 < prompt < told["m"] else None
+    return None
+
+
+def answer_most(message: str) -> int | None:
+    """The longest answer of the model, where the upstream says that `max_tokens` is more than that."""
+    for pattern in MOST:
+        found = pattern.search(message)
+        if found:
+            told = found.groupdict()
+            return int(told["most"]) if "most" in told else int(told["beyond"]) - 1
+    return None
 
 
 def _numbers(told: dict[str, str | None]) -> tuple[int, int]:

@@ -9,7 +9,7 @@ import re
 import msgspec
 
 from translation.adapter import UpstreamRequest
-from translation.overflow import answer_limit
+from translation.overflow import answer_limit, answer_most
 from translation.providers.profiles import Profile
 from translation.refusals import read
 
@@ -20,6 +20,7 @@ class Remedy(msgspec.Struct, frozen=True, omit_defaults=True):
     rename: tuple[tuple[str, str], ...] = ()
     tools_without_reasoning: bool = False  # tools only at effort `none`
     json_schemas: bool = False  # Gemini: schemas as JSON Schema, where an object may be open
+    max_output: int = 0  # the model's longest answer
     max_tokens: int | None = None  # for this one request: what still fits
 
 
@@ -53,9 +54,9 @@ def remedy(error_body: bytes, sent: UpstreamRequest) -> Remedy | None:
         return None
     words = complaint.message
     given = msgspec.json.decode(sent.body, type=dict[str, msgspec.Raw]).keys()
-    room = answer_limit(words)
-    if room is not None:
-        return Remedy(words, max_tokens=room)
+    room, most = answer_limit(words), answer_most(words)
+    if room is not None or most:
+        return Remedy(words, max_tokens=room, max_output=most or 0)
     unreasoned, closed = bool(TOOLS_WITHOUT_REASONING.search(words)), bool(OPEN_OBJECT.search(words))
     if unreasoned or closed:
         return Remedy(words, tools_without_reasoning=unreasoned, json_schemas=closed)
@@ -77,6 +78,7 @@ def remembered(profile: Profile, known: Remedy) -> Profile:
         rename_params=(*profile.rename_params, *known.rename),
         tools_without_reasoning=("*",) if known.tools_without_reasoning else profile.tools_without_reasoning,
         json_schemas=profile.json_schemas or known.json_schemas,
+        max_output=known.max_output or profile.max_output,
     )
 
 

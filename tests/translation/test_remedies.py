@@ -9,8 +9,10 @@ from msgspec.structs import replace
 from tests.validators.gemini import validate
 from translation.adapter import Target, UpstreamRequest
 from translation.adapters import healed
+from translation.overflow import overflow
 from translation.providers.gemini import Gemini
 from translation.providers.openai_chat import OpenAIChat
+from translation.providers.openai_responses import OpenAIResponses
 from translation.providers.profiles import PROFILES
 from translation.remedies import Remedy, remedy, remembered
 from translation.values import Message, Request, Text, Tool
@@ -103,6 +105,74 @@ def test_an_answer_that_does_not_fit_is_asked_for_shorter() -> None:
         "5000 input tokens (32000 > 32768 - 5000)."
     )
     assert said(words) == Remedy(words, max_tokens=27768)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (
+            "This model's maximum context length is 32768 tokens. However, you requested 40000 tokens (8000 in the "
+            "messages, 32000 in the completion). Please reduce the length of the messages or completion."
+        ),
+        (
+            "This endpoint's maximum context length is 32768 tokens. However, you requested about 40000 tokens (7000 "
+            "of text input, 1000 of tool input, 32000 in the output). Please reduce the length of either one."
+        ),
+        (
+            "Requested token count exceeds the model's maximum context length of 32768 tokens. You requested a total "
+            "of 40000 tokens: 8000 tokens from the input messages and 32000 tokens for the completion."
+        ),
+        (
+            "You passed 8000 input tokens and requested 32000 output tokens. However, the model's context length is "
+            "only 32768 tokens, resulting in a maximum input length of 768 tokens."
+        ),
+    ],
+)
+def test_a_prompt_that_fits_is_not_too_long_for_the_answer_that_does_not(words: str) -> None:
+    assert overflow(words, "context_length_exceeded") is None
+    assert said(words) == Remedy(words, max_tokens=24768)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (
+            "max_tokens is too large: 32000. This model supports at most 16384 completion tokens, whereas you provided "
+            "32000."
+        ),
+        "Invalid max_tokens value, the valid range of max_tokens is [1, 16384]",
+        "Range of max_tokens should be [1, 16384]",
+        (
+            "`max_completion_tokens` must be less than or equal to `16384`, the maximum value for "
+            "`max_completion_tokens` is less than the `context_window` for this model"
+        ),
+        (
+            "The parameter `max_tokens` specified in the request are not valid: integer above maximum value, expected "
+            "a value <= 16384, but got 32000 instead."
+        ),
+        "Invalid 'max_output_tokens': integer above maximum value. Expected a value <= 16384, but got 32000 instead.",
+        (
+            "Unable to submit request because it has a maxOutputTokens value of 32000 but the supported range is from "
+            "1 (inclusive) to 16385 (exclusive). Update the value and try again."
+        ),
+    ],
+)
+def test_a_models_longest_answer_is_learned_and_kept_to(words: str) -> None:
+    assert overflow(words) is None
+    known = said(words)
+    assert known == Remedy(words, max_output=16384)
+    messages = (Message("user", (Text("hi"),)),)
+    for provider, adapter, field in (
+        ("deepseek", OpenAIChat(), "max_tokens"),
+        ("openai-responses", OpenAIResponses(), "max_output_tokens"),
+        ("gemini", Gemini(), "generationConfig"),
+    ):
+        target = Target(provider, "m", remembered(PROFILES[provider], known))
+        for asked, expected in ((32000, 16384), (16384, 16384), (100, 100)):
+            sent = adapter.build(Request(model="m", messages=messages, max_tokens=asked), target)
+            value = msgspec.json.decode(sent.body)[field]
+            assert (value["maxOutputTokens"] if provider == "gemini" else value) == expected
+            assert [note.rule == "max-tokens-limited" for note in sent.notes] == [True] * (asked > expected)
 
 
 def test_a_remedy_is_remembered_in_the_profile_and_heals_the_next_request() -> None:

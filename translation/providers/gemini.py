@@ -34,7 +34,7 @@ class Gemini:
         able = abilities(target.model)
         declared, search = _sorted_tools(request, able, target.profile, notes)
         names = ToolNames((tool.name for tool in declared), target.profile.name_limit, letter_first=True)
-        system, config = _system(request), _config(request, able, target.model, notes)
+        system, config = _system(request), _config(request, able, target, notes)
         if request.output_schema and declared and not able.mixes:
             _structure_in_words(request, system, notes)
         elif request.output_schema:
@@ -89,8 +89,10 @@ def _system(request: Request) -> list[str]:
 # ---------------------------------------------------------------- generationConfig
 
 
-def _config(request: Request, able: Abilities, model: str, notes: list[Note]) -> Part:
-    config: Part = {} if request.open_ended else {"maxOutputTokens": _max_output(request, able, notes)}
+def _config(request: Request, able: Abilities, target: Target, notes: list[Note]) -> Part:
+    config: Part = {}
+    if not request.open_ended:
+        config["maxOutputTokens"] = fields.answer_tokens(request, target.profile.max_output or able.max_output, notes)
     for name, value in (("temperature", request.temperature), ("topP", request.top_p), ("topK", request.top_k)):
         if value is not None:
             config[name] = value
@@ -100,18 +102,10 @@ def _config(request: Request, able: Abilities, model: str, notes: list[Note]) ->
     if len(stops) > MAX_STOPS:
         what = f"stop_sequences: Gemini takes {MAX_STOPS}; {len(stops) - MAX_STOPS} left out"
         notes.append(Note("degradation", "stop-sequences-limited", what))
-    thinking = _thinking(request, able, model, notes)
+    thinking = _thinking(request, able, target.model, notes)
     if thinking:
         config["thinkingConfig"] = thinking
     return config
-
-
-def _max_output(request: Request, able: Abilities, notes: list[Note]) -> int:
-    if able.max_output and request.max_tokens > able.max_output:
-        what = f"max_tokens: {request.max_tokens} became {able.max_output}, the most that the model answers"
-        notes.append(Note("degradation", "max-tokens-limited", what))
-        return able.max_output
-    return max(request.max_tokens, 1)  # 0 warms a cache at Anthropic; here at least one token has to be asked for
 
 
 def _thinking(request: Request, able: Abilities, model: str, notes: list[Note]) -> Part:

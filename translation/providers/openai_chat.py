@@ -12,7 +12,7 @@ from translation import plain
 from translation.adapter import Decoder, Target, UpstreamRequest
 from translation.effort import effort, is_reasoning, scale, wanted
 from translation.errors import BridgeError
-from translation.fields import standard_only
+from translation.fields import answer_tokens, standard_only
 from translation.names import ToolNames
 from translation.patterns import matches
 from translation.providers.openai_chat_messages import History
@@ -74,7 +74,7 @@ def _limits(request: Request, target: Target, notes: list[Note]) -> Json:
     field = "max_completion_tokens" if is_reasoning(profile, target.model) else profile.max_tokens_field
     out: Json = {}
     if not request.open_ended:
-        out[field] = max(request.max_tokens, 1)  # 0 is a cache warm-up, which no one else knows
+        out[field] = answer_tokens(request, profile.max_output, notes)
     stops = tuple(stop for stop in request.stop_sequences if stop)  # an empty one stops nothing, and is refused
     if profile.stop_limit and len(stops) > profile.stop_limit:
         notes.append(degraded("stop-sequences", f"{target.upstream} takes {profile.stop_limit} of {len(stops)}"))

@@ -10,7 +10,7 @@ from translation import plain
 from translation.adapter import Decoder, Target, UpstreamRequest
 from translation.effort import effort, is_reasoning
 from translation.errors import BridgeError, InvalidRequest
-from translation.fields import standard_only
+from translation.fields import answer_tokens, standard_only
 from translation.names import ToolNames
 from translation.providers.openai_responses_errors import refusal
 from translation.providers.openai_responses_input import InputItems
@@ -82,8 +82,9 @@ def _tool_names(request: Request) -> Iterable[str]:
 
 
 def _limits(request: Request, target: Target, body: Body) -> list[Note]:
+    notes: list[Note] = []
     if not request.open_ended:
-        body["max_output_tokens"] = max(MIN_OUTPUT, request.max_tokens)
+        body["max_output_tokens"] = answer_tokens(request, target.profile.max_output, notes, MIN_OUTPUT)
     reasons = is_reasoning(target.profile, target.model)
     lost: list[tuple[str, object]] = [("stop_sequences", request.stop_sequences), ("top_k", request.top_k)]
     for field, value in (("temperature", request.temperature), ("top_p", request.top_p)):
@@ -91,7 +92,7 @@ def _limits(request: Request, target: Target, body: Body) -> list[Note]:
             lost.append((field, value))
         elif value is not None:
             body[field] = value
-    return [
+    return notes + [
         Note("degradation", "parameter-dropped", f"{field}: {target.model} does not take it")
         for field, value in lost
         if value is not None and value != ()

@@ -69,6 +69,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     windows: tuple[
         tuple[str, int], ...
     ] = ()  # (model, largest prompt), for upstreams whose overflow errors do not tell
+    max_output: int = 0  # the longest answer, 0 when it is not known: learned from refusals
     stop_limit: int = 4  # stop sequences, 0 = any number
     prefill_field: str = ""  # marks a last assistant message that the model shall continue
     answers_results: tuple[str, ...] = ()  # models after whose tool results only an answer may come, no user message

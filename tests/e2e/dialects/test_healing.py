@@ -143,6 +143,17 @@ def test_an_answer_that_would_not_fit_is_asked_for_shorter(client: Client, model
     assert (first["max_tokens"], second["max_tokens"]) == (100, 40)
 
 
+def test_a_models_longest_answer_is_remembered(client: Client, models: Models, records: Records) -> None:
+    wire = WIRES["openai"]
+    path = "/deepseek/v1/chat/completions"
+    good = sse_answer(*wire.text, *wire.end)
+    models.queue(path, refusal("Invalid max_tokens value, the valid range of max_tokens is [1, 8192]"), good, good)
+    for words in ("Hi", "Hi again"):
+        assert client.ask(words, model="deepseek/short-answers", max_tokens=32000).status_code == 200
+    assert [body["max_tokens"] for body in bodies(models.requests)] == [32000, 8192, 8192]
+    assert all(b"max-tokens-limited" in turn.notes for turn in records.ended(client.api_key, 2))
+
+
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("name", [*OVERFLOWS, *UNCOUNTED])
 def test_a_prompt_that_is_too_long_is_said_in_the_clients_words(
