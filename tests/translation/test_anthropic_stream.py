@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.translation.captures import CAPTURES, Case, cases, check, check_cut, cut, decode, load, points
 from translation.accumulator import Accumulator
@@ -167,6 +168,13 @@ def test_a_whole_answer_becomes_a_stream_for_a_client_that_wants_one() -> None:
     relayed.feed(writer.feed(events))
     assert isinstance(events[-1], Finished)
     assert relayed.content == kept.content
+
+
+@pytest.mark.parametrize("name", ["text", "whole", "whole_for_a_stream"])
+@pytest.mark.parametrize("content_type", ["text/event-stream", "application/json", "text/plain", ""])
+def test_the_bytes_tell_what_an_answer_is_whatever_its_content_type(name: str, content_type: str) -> None:
+    case = capture(name)
+    assert passed(replace(case, content_type=content_type), [case.upstream])[0] == passed(case, [case.upstream])[0]
 
 
 def frames(*events: dict[str, Any] | bytes) -> list[Event]:

@@ -11,6 +11,7 @@ from translation.providers.anthropic_errors import refusal
 from translation.providers.anthropic_history import lacks_thinking, legal, without_thinking
 from translation.providers.anthropic_stream import AnthropicStream
 from translation.providers.anthropic_whole import AnthropicWhole
+from translation.sniffing import Sniffed
 from translation.unicode import json_string
 from translation.values import Message, Note, Request, ThinkingConfig, Tool, ToolChoice
 
@@ -41,7 +42,7 @@ class Anthropic:
 
     def decoder(self, request: Request, target: Target, sent: UpstreamRequest, content_type: str) -> Decoder:
         """For the relay writer: the decoder's frames are the client's answer."""
-        return AnthropicStream() if "event-stream" in content_type else AnthropicWhole(streams=request.stream)
+        return Sniffed(AnthropicStream, lambda: AnthropicWhole(streams=request.stream))
 
     def failure(self, target: Target, status: int, headers: dict[str, str], body: bytes) -> BridgeError:
         """`code` is `opaque_state_rejected` when a signature is not taken: see `without_state`."""

@@ -124,7 +124,8 @@ class AnthropicStream:
         if kind == "error":
             self._end(Failed(in_band(data)), out)
             return
-        self._check(kind.isidentifier(), f"an event of type {kind[:40]!r}")
+        if not kind.isidentifier():
+            raise UpstreamProtocolError(f"the upstream broke its own grammar: an event of type {kind[:40]!r}")
         raw = frame(kind, data.replace(b"\n", b"\ndata: "))
         watch = WATCHERS.get(kind)
         if watch is not None:
