@@ -6,7 +6,7 @@ from conversations.upstream import Answer, Upstreams, key_refused
 from translation import adapters
 from translation.accumulator import Accumulator
 from translation.adapter import Decoder, RoundsWriter, UpstreamRequest, Writer
-from translation.errors import BridgeError, PromptTooLong
+from translation.errors import BridgeError, PromptTooLong, UpstreamFault
 from translation.events import Event, Failed, Finished, MessageStart, Relayed, WireEvent
 from translation.overflow import counted
 from translation.policies import Watch
@@ -74,14 +74,20 @@ class Attempt:
         """What the next upstream read brings; nothing when the reader was nudged."""
         if self._answer is None:
             return []
-        chunk = await self._answer.read()
-        if chunk is None:
+        try:
+            chunk = await self._answer.read()
+        except UpstreamFault:
             events = self._decoder.close()
-        elif chunk:
-            self._keep(chunk)
-            events = self._decoder.feed(chunk)
+            if not events or not isinstance(events[-1], Finished):
+                raise  # else the answer was complete: how its connection ended does not matter
         else:
-            return []
+            if chunk is None:
+                events = self._decoder.close()
+            elif chunk:
+                self._keep(chunk)
+                events = self._decoder.feed(chunk)
+            else:
+                return []
         if events and isinstance(events[-1], Failed):
             events[-1] = Failed(self._counted(events[-1].error))
             self._scrub(events[-1].error)

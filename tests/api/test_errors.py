@@ -108,6 +108,24 @@ def test_after_the_first_byte_it_is_an_error_event(client: Client, served: Serve
     assert (turn.status, turn.error_type) == ("error", kind)
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_after_a_finish_reason_it_does_not_matter_how_the_connection_ends(
+    serve: Serve, connect: Connect, stream: bool
+) -> None:
+    served = serve(BRIDGE_UPSTREAM_IDLE_SECONDS="0.3")
+    client = connect(served)
+    for end in (Abort(), Silence()):
+        call = chat.call_chunks(("call_1", "get_weather", {"city": "Oslo"}))
+        served.chat(sse_answer(*call, chat.chunk({}, "tool_calls"), end))
+        if stream:
+            events = client.events("Hi", tools=[TOOL])
+            found = folded(events), events[-2].data["delta"]["stop_reason"]
+        else:
+            answer = client.ask("Hi", tools=[TOOL]).json()
+            found = answer["content"], answer["stop_reason"]
+        assert (found[0][0]["input"], found[1]) == ({"city": "Oslo"}, "tool_use")
+
+
 @pytest.mark.parametrize("cut", CUTS)
 def test_a_whole_answer_is_never_half_an_answer(client: Client, served: Served, cut: str) -> None:
     steps, kind = CUTS[cut]
