@@ -118,6 +118,52 @@ def test_calls_are_told_apart_and_mended(pieces: tuple[Json, ...], expected: lis
     assert called(*pieces) == expected
 
 
+def ending(given: Json, finish: str | None = "stop") -> Json:
+    """The same chunk with a finish reason."""
+    return {"choices": [{**given["choices"][0], "finish_reason": finish}]}
+
+
+SAY_A, SAY_B = chunk({"content": "a"}), chunk({"content": "b"})
+DETAIL = {"type": "reasoning.text", "text": "hm"}
+
+
+@pytest.mark.parametrize(
+    ("events", "said", "end"),
+    [
+        ([ending(SAY_A), ending(SAY_B), ending(SAY_B, "length")], "abb", "max_tokens"),
+        ([SAY_A, chunk(finish="length"), chunk(finish="stop")], "a", "max_tokens"),
+        ([SAY_A, SAY_B, chunk(finish="stop"), ending(chunk({"content": "ab"}))], "ab", "end_turn"),
+        ([ending(SAY_A), {"choices": [{"message": {"content": "a"}}]}], "a", "end_turn"),
+        ([ending(chunk({"reasoning": "hm"})), chunk({"reasoning": "hm"}), ending(SAY_A)], "hm|a", "end_turn"),
+        ([ending(chunk({"reasoning_details": [DETAIL]})), chunk({"reasoning_details": [DETAIL]})], "hm", "end_turn"),
+        ([ending(SAY_A), {"error": {"message": "late"}}], "a", "end_turn"),
+        ([ending(piece("[", "Read", "a")), {"error": {"message": "late"}}], "{}", "not a JSON object: '['"),
+        ([ending(piece("{", "Read", "a")), ending(piece("}"))], "{}", "tool_use"),
+        ([ending(piece(ONE, "Read", "a")), ending(piece(TWO, "Read", "b", 1))], f"{ONE}|{TWO}", "tool_use"),
+        ([ending(piece(ONE, "Read", "a")), ending(piece(TWO, "Read", "b"))], f"{ONE}|{TWO}", "tool_use"),
+        ([ending(piece(ONE, "Read", "a")), ending(piece(ONE, "Read", "a", None))], ONE, "tool_use"),
+        ([ending(piece(ONE, "Read")), ending(piece(ONE, "Read")), chunk({"function_call": {}})], ONE, "tool_use"),
+        ([ending(piece(ONE, "Read")), ending(piece(ONE, "Read", None, 1))], f"{ONE}|{ONE}", "tool_use"),
+    ],
+    ids=[
+        "one with every chunk", "the first of two counts", "an echo", "an echo as a whole", "an echo of reasoning",
+        "an echo of details", "an error", "an error after half a call", "arguments", "another call",
+        "another call, same index", "a call again, no index", "a call again, no id", "the same call, another index",
+    ],
+)  # fmt: skip
+def test_what_follows_a_finish_reason_is_heard_unless_it_was_said(events: list[Json], said: str, end: str) -> None:
+    content, ended, _ = answer("openai", sse(*events, b"[DONE]"))
+    shown = [block.get("text") or block.get("thinking") or json.dumps(block.get("input")) for block in content]
+    assert ("|".join(shown).replace(" ", ""), ended[-len(end) :]) == (said, end)
+
+
+def test_counts_end_an_answer_only_where_nothing_else_is_said() -> None:
+    events = [ending(SAY_A) | {"usage": COUNTS}, ending(SAY_B) | {"usage": COUNTS}]
+    assert answer("openai", sse(*events))[0] == [text("ab")]
+    reading, _, _ = decoder("openai")
+    assert isinstance(reading.feed(sse(SAY_A, chunk(finish="stop", usage=COUNTS)))[-1], Finished)
+
+
 @pytest.mark.parametrize(
     "arguments", ["[1]", "5", '"abc"', "{'path':'1'}", '{"path":NaN}', '{"path":"1', "```\n[1]\n```"]
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Set
 
-from translation.arguments import Arguments
+from translation.arguments import PLACEHOLDERS, Arguments
 from translation.errors import UpstreamProtocolError
 from translation.events import Event, Reason, ToolArguments, ToolDropped, ToolEnded, ToolStarted
 from translation.providers.openai_chat_wire import Call, Function, arguments_of
@@ -79,6 +79,18 @@ class Calls:
             out.append(ToolEnded(call.number, arguments, state))
             state = b""
         return tuple(notes)
+
+    def holds(self, given: Call) -> bool:
+        """Whether this is nothing but a call that has come already, once more."""
+        function = given.function or Function()
+        fragment = arguments_of(function).strip()
+        return any(
+            given.index is None or self._by_index.get(given.index) is call
+            for call in self._calls
+            if str(given.id or "") in ("", call.id)
+            and function.name in (None, "", call.name)
+            and fragment in (*PLACEHOLDERS, call.arguments.text.strip())
+        )
 
     def _cut(self, call: _Call) -> bool:
         """Of the last call nothing may have come but its name; any other had its turn."""

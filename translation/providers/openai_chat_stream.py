@@ -17,6 +17,7 @@ from translation.events import (
     ThinkingDelta,
 )
 from translation.providers.openai_chat_calls import Calls
+from translation.providers.openai_chat_echo import news, speaks
 from translation.providers.openai_chat_messages import NOTHING, State
 from translation.providers.openai_chat_wire import (
     Call,
@@ -71,6 +72,7 @@ class ChatDecoder:
         self._head: bytes | None = b""  # what came before it is clear whether this is a stream; None when it is clear
         self._body: list[bytes] | None = None  # of an answer that is one JSON object
         self._size = 0
+        self._said: list[str] = []
         self._reasoning: list[str] = []
         self._details: list[msgspec.Raw] = []
         self._refusal = ""
@@ -166,17 +168,19 @@ class ChatDecoder:
             choice = chunk.choices[0]
             counts = counts or choice.usage
             self._answered = True
-            if self._reason is None:  # what follows a finish reason is an echo
-                delta = choice.delta or choice.message
-                if delta is not None:
-                    self._delta(delta, out, whole=choice.delta is None)
-                if choice.finish_reason:
-                    self._finish(choice, out)
+            delta = choice.delta or choice.message
+            if self._reason is not None:
+                said, thought = "".join(self._said), "".join(self._reasoning)
+                delta = news(choice.delta, said, thought, self._details, self._calls)
+            if delta is not None:
+                self._delta(delta, out, whole=choice.delta is None)
+            if choice.finish_reason and (self._reason is None or delta is not None):
+                self._finish(choice)
         if chunk.model:
             self._model = chunk.model
         if counts is not None:
             self._usage = usage_of(counts) or self._usage
-            if self._reason is not None:
+            if self._reason is not None and not any(speaks(choice.delta) for choice in chunk.choices or ()):
                 self._end(out, done=True)
 
     def _delta(self, delta: Delta, out: list[Event], *, whole: bool) -> None:
@@ -191,10 +195,12 @@ class ChatDecoder:
         if content:
             if not isinstance(content, str):
                 self._parts(content, out)
-            elif self._thinks is None:
-                out.append(TextDelta(content))
             else:
-                self._read(self._thinks.feed(content), out)
+                self._said.append(content)
+                if self._thinks is None:
+                    out.append(TextDelta(content))
+                else:
+                    self._read(self._thinks.feed(content), out)
         if delta.refusal:
             self._refusal += delta.refusal
         if delta.tool_calls:
@@ -232,22 +238,23 @@ class ChatDecoder:
 
     # ------------------------------------------------------------ the end
 
-    def _finish(self, choice: Choice, out: list[Event]) -> None:
+    def _finish(self, choice: Choice) -> None:
         told = choice.finish_reason or ""
         if told in GAVE_UP:
             complaint = read(b'{"error":%b}' % bytes(choice.error))
             raise in_band(complaint) if complaint else GAVE_UP[told](f"the upstream gave up: finish_reason {told!r}")
         if told not in REASONS:
             raise UpstreamProtocolError(f"unknown finish_reason {told!r}")
-        self._conclude(REASONS[told], out)
-        if self._reason == "stop" and choice.stop_reason in self._stops:
-            self._reason, self._sequence = "stop_sequence", str(choice.stop_reason)
+        self._reason = REASONS[told]
+        self._sequence = str(choice.stop_reason) if choice.stop_reason in self._stops else ""
 
-    def _conclude(self, reason: Reason, out: list[Event]) -> None:
+    def _conclude(self, reason: Reason, out: list[Event]) -> Reason:
         if self._thinks is not None:
             self._read(self._thinks.close(), out)
         self._notes = self._calls.close(reason, self._state(), out)
-        self._reason = "refusal" if self._refusal else reason
+        if self._refusal:
+            return "refusal"
+        return "stop_sequence" if reason == "stop" and self._sequence else reason
 
     def _end(self, out: list[Event], *, done: bool) -> None:
         if self._over:
@@ -258,13 +265,14 @@ class ChatDecoder:
                 raise TruncatedStream(f"the upstream closed {what}")
             if not self._answered:
                 raise UpstreamProtocolError("the upstream's answer holds no choices")
-            self._conclude("stop", out)
+        told, self._reason = self._reason or "stop", None
+        reason = self._conclude(told, out)
         self._over = True
         out.append(
             Finished(
-                self._reason or "stop",
+                reason,
                 self._usage,
-                self._sequence,
+                self._sequence if reason == "stop_sequence" else "",
                 self._refusal,
                 self._state(),
                 self._model,
@@ -280,7 +288,11 @@ class ChatDecoder:
 
     def _fail(self, error: BridgeError, out: list[Event]) -> None:
         if self._reason is not None:
-            self._end(out, done=True)  # the answer was complete; what came after it does not matter
-            return
+            try:
+                self._end(out, done=True)  # the answer was complete; what came after it does not matter
+            except BridgeError as worse:
+                error = worse
+            else:
+                return
         self._over = True
         out.append(Failed(error))

@@ -1,0 +1,37 @@
+"""What a chat server says after a finish reason: some tell a reason with every chunk, others repeat what they said."""
+
+from collections.abc import Sequence
+
+from msgspec import Raw
+
+from translation.providers.openai_chat_calls import Calls
+from translation.providers.openai_chat_wire import Call, Delta
+
+
+def speaks(delta: Delta | None) -> bool:
+    """Whether there is anything in it."""
+    return delta is not None and bool(
+        delta.content
+        or delta.reasoning_content
+        or delta.reasoning
+        or delta.reasoning_details
+        or delta.refusal
+        or delta.tool_calls
+        or delta.function_call
+    )
+
+
+def news(delta: Delta | None, said: str, thought: str, details: Sequence[Raw], calls: Calls) -> Delta | None:
+    """The delta without what the answer holds already; None when nothing is left."""
+    if delta is None or not speaks(delta):
+        return None
+    known = {bytes(raw) for raw in details}
+    called = [Call(index=0, function=delta.function_call)] if delta.function_call else (delta.tool_calls or ())
+    left = Delta(
+        content=None if delta.content == said else delta.content,
+        reasoning_content=None if delta.reasoning_content == thought else delta.reasoning_content,
+        reasoning=None if delta.reasoning == thought else delta.reasoning,
+        reasoning_details=[raw for raw in delta.reasoning_details or () if bytes(raw) not in known],
+        tool_calls=[call for call in called if not calls.holds(call)],
+    )
+    return left if speaks(left) else None
