@@ -157,6 +157,28 @@ def test_what_follows_a_finish_reason_is_heard_unless_it_was_said(events: list[J
     assert ("|".join(shown).replace(" ", ""), ended[-len(end) :]) == (said, end)
 
 
+@pytest.mark.parametrize(
+    ("told", "end"),
+    [
+        ("end", "end_turn"),
+        ("end_turn", "end_turn"),
+        ("STOP", "end_turn"),
+        ("tool_use", "end_turn"),
+        ("MAX_TOKENS", "max_tokens"),
+        ("SAFETY", "refusal"),
+        ("refusal", "refusal"),
+        ("Brand_New", "unknown finish_reason 'Brand_New'"),
+    ],
+)
+def test_a_reason_in_another_apis_words_is_that_reason(told: str, end: str) -> None:
+    assert answer("openai", sse(SAY_A, chunk(finish=told)))[1] == end
+
+
+@pytest.mark.parametrize("done", [b"[DONE]", b"[DONE] ", b" [DONE]"])
+def test_done_ends_an_answer_whatever_is_around_it(done: bytes) -> None:
+    assert answer("openai", sse(SAY_A, done)) == ([text("a")], "end_turn", None)
+
+
 def test_counts_end_an_answer_only_where_nothing_else_is_said() -> None:
     events = [ending(SAY_A) | {"usage": COUNTS}, ending(SAY_B) | {"usage": COUNTS}]
     assert answer("openai", sse(*events))[0] == [text("ab")]

@@ -20,6 +20,7 @@ from translation.providers.openai_chat_calls import Calls
 from translation.providers.openai_chat_echo import news, speaks
 from translation.providers.openai_chat_messages import NOTHING, State
 from translation.providers.openai_chat_wire import (
+    REASONS,
     Call,
     Choice,
     Chunk,
@@ -36,20 +37,6 @@ from translation.think_text import ThinkText
 from translation.unreadable import UNREADABLE
 from translation.values import Request, Usage
 
-REASONS: dict[str, Reason] = {
-    "stop": "stop",
-    "eos": "stop",  # text generation servers
-    "eos_token": "stop",
-    "stop_sequence": "stop",
-    "tool_calls": "tool_use",
-    "function_call": "tool_use",
-    "length": "length",
-    "max_tokens": "length",
-    "content_filter": "refusal",
-    "sensitive": "refusal",  # GLM
-    "model_length": "context_window",  # Mistral
-    "model_context_window_exceeded": "context_window",  # GLM
-}
 GAVE_UP: dict[str, type[BridgeError]] = {
     "error": UpstreamFailed,
     "abort": UpstreamFailed,  # vLLM
@@ -144,7 +131,7 @@ class ChatDecoder:
         for _, data in frames:
             if self._over:
                 return
-            if data == b"[DONE]":
+            if data == b"[DONE]" or (data[:1] != b"{" and data.strip() == b"[DONE]"):
                 self._end(out, done=True)
             elif b"\n" in data:
                 self._lines(data, out)
@@ -239,12 +226,12 @@ class ChatDecoder:
     # ------------------------------------------------------------ the end
 
     def _finish(self, choice: Choice) -> None:
-        told = choice.finish_reason or ""
+        told = (choice.finish_reason or "").lower()
         if told in GAVE_UP:
             complaint = read(b'{"error":%b}' % bytes(choice.error))
             raise in_band(complaint) if complaint else GAVE_UP[told](f"the upstream gave up: finish_reason {told!r}")
         if told not in REASONS:
-            raise UpstreamProtocolError(f"unknown finish_reason {told!r}")
+            raise UpstreamProtocolError(f"unknown finish_reason {choice.finish_reason!r}")
         self._reason = REASONS[told]
         self._sequence = str(choice.stop_reason) if choice.stop_reason in self._stops else ""
 

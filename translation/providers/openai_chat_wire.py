@@ -6,12 +6,32 @@ import msgspec
 from msgspec import Raw, Struct
 
 from translation.errors import UpstreamProtocolError
+from translation.events import Reason
 from translation.refusals import in_band, read
 from translation.unicode import check_utf8
 from translation.unreadable import UNREADABLE
 from translation.values import Usage
 
 NOTHING = Raw(b"")
+REASONS: dict[str, Reason] = {
+    "stop": "stop",
+    "eos": "stop",  # text generation servers
+    "eos_token": "stop",
+    "stop_sequence": "stop",
+    "end": "stop",  # LM Studio
+    "end_turn": "stop",  # gateways that pass on what Anthropic says
+    "tool_use": "tool_use",
+    "tool_calls": "tool_use",
+    "function_call": "tool_use",
+    "length": "length",
+    "max_tokens": "length",
+    "content_filter": "refusal",
+    "sensitive": "refusal",  # GLM
+    "refusal": "refusal",
+    "safety": "refusal",  # gateways that pass on what Gemini says, in capitals
+    "model_length": "context_window",  # Mistral
+    "model_context_window_exceeded": "context_window",  # GLM
+}
 
 
 class Function(Struct, gc=False):
