@@ -4,11 +4,18 @@ from typing import Any
 
 import msgspec
 
-NEVER = frozenset(("oneOf", "allOf", "not", "if", "patternProperties"))
+NEVER = frozenset(
+    (
+        "oneOf", "allOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas", "patternProperties",
+        "propertyNames", "unevaluatedProperties", "minProperties", "maxProperties", "prefixItems", "contains",
+        "uniqueItems", "minLength", "maxLength", "default",
+    )
+)  # fmt: skip
+TYPED = frozenset(("type", "anyOf", "$ref", "enum", "const"))  # one of them is in every node
 
 
 def is_strict(schema: bytes) -> bool:
-    """Whether every object in it is closed and requires all that it names."""
+    """Whether every value in it has a type, and every object is closed and requires all that it names."""
     try:
         return _closed(msgspec.json.decode(schema or b"{}"))
     except (msgspec.DecodeError, RecursionError):
@@ -20,14 +27,18 @@ def _closed(node: Any) -> bool:
         return all(map(_closed, node))
     if not isinstance(node, dict):
         return True
+    kind = node.get("type")
+    kinds = kind if isinstance(kind, list) else [kind]
+    if NEVER & node.keys() or not TYPED & node.keys() or ("array" in kinds and "items" not in node):
+        return False
     properties = node.get("properties")
     named = properties if isinstance(properties, dict) else {}
-    if node.get("type") == "object" or isinstance(properties, dict):
+    if "object" in kinds or isinstance(properties, dict):
         required = node.get("required")
-        names = set(required) if isinstance(required, list) else set()
-        if node.get("additionalProperties") is not False or names != set(named):
+        names = [name for name in required if isinstance(name, str)] if isinstance(required, list) else []
+        if node.get("additionalProperties") is not False or set(names) != set(named):
             return False
-    definitions = node.get("$defs")
     inner = [*named.values(), node.get("items"), node.get("anyOf")]
-    inner += definitions.values() if isinstance(definitions, dict) else ()
-    return not NEVER & node.keys() and all(map(_closed, inner))
+    for definitions in (node.get("$defs"), node.get("definitions")):
+        inner += definitions.values() if isinstance(definitions, dict) else ()
+    return all(map(_closed, inner))

@@ -1,5 +1,6 @@
 """Requests to the chat family."""
 
+import json
 from typing import Any
 
 import msgspec
@@ -341,9 +342,38 @@ def test_a_schema_is_always_an_object_with_properties(schema: bytes, expected: d
     assert body(asking(tools=(Tool("t", "", schema),)))["tools"][0]["function"]["parameters"] == expected
 
 
+def test_a_schema_that_cannot_be_read_to_its_end_is_passed_on_as_it_is() -> None:
+    odd = b'{"type":"object","properties":{"a":{"type":"array","maxItems":1e400}}}'
+    assert odd in sent(asking(tools=(Tool("t", "", odd),))).body
+
+
+LIST: dict[str, Any] = {"type": "array"}
+FILLED = {**LIST, "items": {}}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (LIST, FILLED),
+        ({"type": ["array", "null"], "maxItems": 3}, {"type": ["array", "null"], "maxItems": 3, "items": {}}),
+        ({**LIST, "items": LIST}, {**LIST, "items": FILLED}),
+        ({"anyOf": [LIST, {"type": "null"}]}, {"anyOf": [FILLED, {"type": "null"}]}),
+        ({"type": "object", "properties": {"type": LIST}}, {"type": "object", "properties": {"type": FILLED}}),
+        ({"type": "object", "additionalProperties": LIST}, {"type": "object", "additionalProperties": FILLED}),
+        ({**LIST, "prefixItems": [LIST]}, {**LIST, "prefixItems": [FILLED], "items": {}}),
+        ({"enum": [LIST], "default": LIST}, {"enum": [LIST], "default": LIST}),
+        ({"properties": {"array": {}}, "anyOf": "array"}, {"properties": {"array": {}}, "anyOf": "array"}),
+    ],
+)
+def test_openai_is_told_what_an_array_holds(given: object, expected: object) -> None:
+    """`Invalid schema for function 't': In context=('properties', 'a'), array schema missing items.`"""
+    schema = json.dumps({"type": "object", "properties": {"a": given}}).encode()
+    found = json.loads(sent(asking(tools=(Tool("t", "", schema),))).body)["tools"][0]["function"]["parameters"]
+    assert found == {"type": "object", "properties": {"a": expected}}
+
+
 def test_strictness_is_passed_where_it_is_known() -> None:
-    schema = b'{"type":"object","properties":{"a":{}},"required":["a"],"additionalProperties":false}'
-    strict = replace(READ, strict=True, schema=schema)
+    strict = replace(READ, strict=True, schema=CLOSED)
     assert body(asking(tools=(strict,)))["tools"][0]["function"]["strict"] is True
     loose = replace(READ, strict=True)
     for request, provider in ((asking(tools=(strict,)), "moonshot"), (asking(tools=(loose,)), "openai")):

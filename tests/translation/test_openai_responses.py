@@ -170,6 +170,12 @@ def test_a_schema_without_properties_gets_them(schema: bytes) -> None:
     assert tool["parameters"] == {"type": "object", "properties": {}}
 
 
+def test_an_array_says_what_it_holds() -> None:
+    schema = b'{"type":"object","properties":{"a":{"type":"array"}}}'
+    (tool,) = body(request(tools=(Tool("f", schema=schema),)))["tools"]
+    assert tool["parameters"]["properties"]["a"] == {"type": "array", "items": {}}
+
+
 def test_typed_client_tools_get_a_schema_and_server_tools_without_a_counterpart_a_note() -> None:
     given = request(tools=(Tool("bash", type="bash_20250124"), Tool("web_fetch", type="web_fetch_20250910")))
     (tool,) = body(given)["tools"]
@@ -191,6 +197,14 @@ STRICT = b"""{"type":"object","additionalProperties":false,"required":["a","b"],
         (STRICT.replace(b"false", b"true"), False),
         (STRICT.replace(b"anyOf", b"oneOf"), False),
         (STRICT.replace(b'{"type":"string"}}}', b'{"type":"object"}}}'), False),
+        (STRICT.replace(b'{"type":"string"}}}', b'{"type":["object","null"]}}}'), False),
+        (STRICT.replace(b'{"type":"string"}}}', b'{"type":"string","default":"x"}}}'), False),
+        (STRICT.replace(b'{"type":"string"}}}', b'{"type":"string","minLength":1}}}'), False),
+        (STRICT.replace(b'{"type":"string"}}}', b'{"description":"anything"}}}'), False),
+        (STRICT.replace(b'"items":{"type":"string"}', b'"maxItems":3'), False),
+        (STRICT.replace(b'"required":["a","b"]', b'"required":["a",{}]'), False),
+        (STRICT.replace(b"$defs", b"definitions"), True),
+        (STRICT.replace(b"$defs", b"definitions").replace(b'{"type":"string"}}}', b'{"type":"object"}}}'), False),
     ],
 )
 def test_strict_is_asked_for_only_in_the_form_that_openai_takes(schema: bytes, strict: bool) -> None:

@@ -48,6 +48,9 @@ def schema_object(schema: object, path: str) -> Iterator[str]:
         yield f"{path}: schema must be of type object, got {schema.get('type')!r}"
     if not isinstance(schema.get("properties"), dict):
         yield f"{path}: object schema missing properties"
+    for name, inner in (schema.get("properties") or {}).items():
+        if isinstance(inner, dict) and inner.get("type") == "array" and "items" not in inner:
+            yield f"{path}: In context=('properties', {name!r}), array schema missing items"
 
 
 def duplicates(values: list[str]) -> set[str]:

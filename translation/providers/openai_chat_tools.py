@@ -7,18 +7,14 @@ from msgspec.structs import replace
 
 from translation.adapter import Target
 from translation.errors import InvalidRequest
-from translation.memo import Memo
+from translation.function_schema import function_schema
 from translation.names import ToolNames
 from translation.providers.openai_chat_search import is_search
 from translation.strict import is_strict
 from translation.typed_tools import definition, kind
-from translation.unreadable import UNREADABLE
 from translation.values import Note, Request, Tool, ToolChoice
 
 Json = dict[str, Any]  # chat JSON, built here and encoded in openai_chat
-
-_SEEN: Memo[msgspec.Raw] = Memo(budget=8 * 1024 * 1024, largest=256 * 1024)
-EMPTY_SCHEMA = msgspec.Raw(b'{"type":"object","properties":{}}')
 
 
 class Offer(msgspec.Struct, frozen=True):
@@ -78,30 +74,13 @@ def _tool(tool: Tool, target: Target, names: ToolNames, notes: list[Note]) -> Js
     function: Json = {"name": names.upstream(tool.name)}
     if found.description:
         function["description"] = found.description
-    function["parameters"] = object_schema(found.schema)
+    function["parameters"] = function_schema(found.schema)
     if tool.strict and target.profile.strict_tools and is_strict(found.schema):
         function["strict"] = True
     elif tool.strict:
         what = f"tools: {target.upstream} cannot be held to the schema of {tool.name}"
         notes.append(degraded("strict-dropped", what))
     return {"type": "function", "function": function}
-
-
-def object_schema(schema: bytes) -> msgspec.Raw:
-    """The schema as the client wrote it, but an object with properties: some upstreams refuse anything less."""
-    return _SEEN.get(schema, lambda: _object_schema(schema))
-
-
-def _object_schema(schema: bytes) -> msgspec.Raw:
-    try:
-        members = msgspec.json.decode(schema, type=dict[str, msgspec.Raw])
-    except UNREADABLE:
-        return EMPTY_SCHEMA
-    if "properties" in members and bytes(members.get("type", b"")) == b'"object"':
-        return msgspec.Raw(schema)
-    members = {"type": msgspec.Raw(b'"object"'), "properties": msgspec.Raw(b"{}")} | members
-    members["type"] = msgspec.Raw(b'"object"')
-    return msgspec.Raw(msgspec.json.encode(members))
 
 
 def _left_out(tool: Tool, target: Target) -> Note:

@@ -1,9 +1,7 @@
 """Tools and tool choice for the Responses API."""
 
-import msgspec
-from msgspec import Raw
-
 from translation.fields import search
+from translation.function_schema import function_schema
 from translation.names import ToolNames
 from translation.providers.profiles import Profile
 from translation.strict import is_strict
@@ -47,15 +45,7 @@ def _function(tool: Tool, profile: Profile, names: ToolNames, notes: list[Note])
     if known.description:
         entry["description"] = known.description
     # Left out, `strict` would be true.
-    return entry | {"parameters": _parameters(known.schema), "strict": strict}
-
-
-def _parameters(schema: bytes) -> Raw:
-    """OpenAI refuses an object schema without `properties`; everything else goes as the client wrote it."""
-    value = msgspec.json.decode(schema or b"{}", type=dict[str, Raw])
-    if "type" in value and "properties" in value:
-        return Raw(schema)
-    return Raw(msgspec.json.encode({"type": "object", "properties": {}} | value))
+    return entry | {"parameters": function_schema(known.schema), "strict": strict}
 
 
 def _web_search(tool: Tool, profile: Profile, notes: list[Note]) -> Entry:
