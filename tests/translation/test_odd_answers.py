@@ -345,3 +345,88 @@ RESPONSE = {"id": "r", "object": "response", "status": "completed", "output": [M
 def test_a_response_that_comes_at_once_is_an_answer(body: bytes) -> None:
     content, end, usage = answer("openai-responses", body)
     assert (content[0], calls(content), end, usage) == (text("a"), [("Read", P1)], "tool_use", Usage(0, 1, 10))
+
+
+ADDED, DONE, DELTA = "output_item.added", "output_item.done", "function_call_arguments.delta"
+OTHER = {"type": "function_call", "id": "g", "call_id": "d", "name": "Bash", "arguments": TWO}
+THOUGHT = {"type": "reasoning", "id": "rs", "summary": [{"type": "summary_text", "text": "hm"}]}
+OVER: Json = {"type": "response.completed", "response": {**RESPONSE, "output": []}}
+NO_INDEX: Json = {"output_index": None}
+
+
+def told(kind: str, item: Json | None = None, **more: Any) -> Json:
+    """An event of an item whose index is 0, as those of all items are at some servers."""
+    return {"type": f"response.{kind}", "output_index": 0, **({"item": item} if item else {}), **more}
+
+
+READ_ONE = told(DELTA, item_id="f", delta=ONE)
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [told(ADDED, CALL), told(DELTA, delta=ONE), told(DONE, CALL), told(ADDED, OTHER), told(DONE, OTHER)],
+        [told(ADDED, CALL), told(ADDED, OTHER), READ_ONE, told(DONE, CALL), told(DONE, OTHER)],
+        [told(ADDED, CALL), told(ADDED, CALL), told(DONE, CALL), told(DONE, OTHER)],
+        [told("reasoning_text.delta", delta="hm"), told(ADDED, CALL), told(DONE, CALL), told(DONE, OTHER)],
+        [told(DONE, {**CALL, "id": None}, **NO_INDEX), told(DONE, {**OTHER, "id": None}, **NO_INDEX)],
+        [told(DONE, {**CALL, "arguments": P1}), told(ADDED, OTHER), told("function_call_arguments.done", arguments=P2)],
+    ],
+    ids=["one after the other", "at once", "begun twice", "after reasoning", "nothing but call ids", "objects"],
+)  # fmt: skip
+def test_items_that_share_an_index_are_told_apart(events: list[Json]) -> None:
+    content, end, _ = answer("openai-responses", sse(*events, OVER))
+    assert (calls(content), end) == ([("Read", P1), ("Bash", P2)], "tool_use")
+
+
+def test_a_message_that_shares_its_index_with_reasoning_is_heard() -> None:
+    thinking = told("reasoning_summary_text.delta", delta="hm")
+    content, _, _ = answer("openai-responses", sse(thinking, told(DONE, THOUGHT), told(DONE, MESSAGE), OVER))
+    assert content[1] == text("a")
+
+
+def test_a_call_that_only_the_response_itself_tells_is_one() -> None:
+    streamed = told("output_text.delta", delta="a")
+    content, end, _ = answer("openai-responses", sse(streamed, {"type": "response.completed", "response": RESPONSE}))
+    assert (content[0], calls(content), end) == (text("a"), [("Read", P1)], "tool_use")
+
+
+@pytest.mark.parametrize("status", [None, "completed"])
+def test_a_call_that_the_token_limit_cut_is_not_run_whatever_its_status_says(status: str | None) -> None:
+    cut = {**CALL, "arguments": '{"path":["1"', "status": status}
+    reason = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+    streamed = sse(told(DONE, cut), {"type": "response.incomplete", "response": reason})
+    for body in (streamed, msgspec.json.encode({**RESPONSE, **reason, "output": [cut]})):
+        reading, _, _ = decoder("openai-responses")
+        events = reading.feed(body) + reading.close()
+        assert [type(event).__name__ for event in events] == ["ToolStarted", "ToolDropped", "Finished"]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"type": "response.reasoning.delta", "delta": {"text": "hm"}},
+        {"type": "response.created", "response": {"id": None, "output": None}},
+        {"type": "response.created"},
+        {"type": "response.reasoning_summary_part.added", "summary_index": None},
+        {},
+    ],
+)
+@pytest.mark.parametrize("response", [None, {"status": None, "output": None}, {"usage": {"input_tokens": "10"}}])
+def test_nulls_and_events_of_another_kind_do_not_end_a_response(event: Json, response: Json | None) -> None:
+    over = {"type": "response.completed", **({"response": response} if response else {})}
+    assert answer("openai-responses", sse(event, told("output_text.delta", delta="a"), over))[:2] == (
+        [text("a")],
+        "end_turn",
+    )
+
+
+@pytest.mark.parametrize(
+    "error", [{"code": 429, "message": "slow"}, {"error": "slow", "code": 429}, {"type": "error", "message": "slow"}]
+)
+def test_an_error_in_a_responses_place_is_read_in_any_shape(error: Json) -> None:
+    assert answer("openai-responses", sse(error))[1] == "slow"
+    assert answer("openai-responses", msgspec.json.encode(error))[1] == "slow"
+    failed = {"type": "response.failed", "response": {"error": error.get("error", error)}}
+    assert answer("openai-responses", sse(failed))[1] == "slow"
+    assert answer("openai-responses", sse({"type": "error", "delta": 5, "message": "slow"}))[1] == "slow"

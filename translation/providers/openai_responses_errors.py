@@ -2,9 +2,10 @@
 
 import re
 
+from msgspec.structs import replace
+
 from translation import refusals
 from translation.errors import OPAQUE_STATE_REJECTED, BridgeError, UpstreamRefused
-from translation.providers.openai_responses_wire import ErrorBody
 from translation.refusals import Complaint
 
 BLOB = re.compile(
@@ -23,16 +24,13 @@ def refusal(status: int, headers: dict[str, str], body: bytes) -> BridgeError:
 
 def in_band(complaint: Complaint) -> BridgeError:
     """In a stream the status line is gone: the code tells."""
+    if complaint.type == "error":  # that is the event's own type
+        complaint = replace(complaint, type="")
     if _is_blob(complaint):
         return _rejected(complaint)
     if complaint.code.startswith(CLIENTS):
         return UpstreamRefused(complaint.sentence)
     return refusals.in_band(complaint)
-
-
-def told(error: ErrorBody) -> BridgeError:
-    """A response that failed says why."""
-    return in_band(Complaint(error.message or "", type=error.type or "", code=str(error.code or "")))
 
 
 def _is_blob(complaint: Complaint) -> bool:

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Mapping
 
+import msgspec
 from msgspec import Raw
-from msgspec.structs import replace
 
 from translation.arguments import Arguments
 from translation.errors import TruncatedStream, UpstreamFailed, UpstreamProtocolError
@@ -20,18 +20,21 @@ from translation.events import (
     ToolStarted,
     WholeBlock,
 )
-from translation.providers.openai_responses_errors import in_band, told
+from translation.providers.openai_responses_errors import in_band
+from translation.providers.openai_responses_items import Item, Items
 from translation.providers.openai_responses_search import citations, search_blocks
 from translation.providers.openai_responses_state import PHASES, State, TextState, pack, replayable
 from translation.providers.openai_responses_wire import (
     FRAME,
     ITEM,
+    NAMED,
     RESPONSE,
     Details,
     Frame,
     OutputItem,
     Response,
     exclusive,
+    written,
 )
 from translation.refusals import Complaint, read
 from translation.sse import SSEDecoder
@@ -42,28 +45,13 @@ SILENT = Complaint("the upstream's response failed without a reason")
 INCOMPLETE: dict[str, Reason] = {"max_output_tokens": "length", "max_tokens": "length", "content_filter": "refusal"}
 
 
-class _Open:
-    """An output item that has begun."""
-
-    __slots__ = ("arguments", "call", "cited", "final", "id", "length", "source")
-
-    def __init__(self, item_id: str) -> None:
-        self.id = item_id
-        self.call = -1  # the call's number once it has a name
-        self.arguments = Arguments()
-        self.final = ""  # the arguments as the upstream says they are
-        self.length = 0  # of the text or reasoning shown
-        self.cited = False  # its sources came as they were found
-        self.source = ""  # a summary and the reasoning itself may both come: the first one is shown
-
-
 class ResponsesStream:
     """`names` maps the upstream's names of tools to the client's."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
         self._sse = SSEDecoder()
         self._names = names
-        self._items: dict[int | str, _Open] = {}
+        self._items = Items()
         self._calls = 0
         self._searches = 0
         self._response_id = ""
@@ -98,40 +86,36 @@ class ResponsesStream:
 
     def _frame(self, data: bytes, out: list[Event]) -> None:
         if data.strip() == b"[DONE]":
-            self._finish(Response(), "", out)
+            self._finish(Response(), "completed", out)
             return
         check_utf8(data)
-        frame = FRAME.decode(data)
-        if frame.type == "error":
-            self._error(data, out)
-            return
+        try:
+            frame = FRAME.decode(data)
+        except msgspec.ValidationError:
+            frame = Frame(type=NAMED.decode(data).type)  # fields of another kind of event may be of another type
+            if frame.type in HANDLERS:
+                raise
         handler = HANDLERS.get(frame.type)
         if handler is not None:
             handler(self, frame, out)
-        elif bytes(frame.error) not in (b"", b"null"):
-            self._error(data, out)
-
-    def _open(self, frame: Frame, item_id: str) -> _Open:
-        # Some servers change the item's id between events, others leave the index out.
-        key = frame.output_index if frame.output_index is not None else item_id
-        found = self._items.get(key)
-        if found is None:
-            found = self._items[key] = _Open(item_id)
-        return found
+        elif frame.type == "error" or bytes(frame.error) not in (b"", b"null"):
+            self._end(Failed(in_band(read(data) or SILENT)), out)
+        elif not frame.type and (complaint := read(data)):
+            self._end(Failed(in_band(complaint)), out)
 
     # ------------------------------------------------------------ deltas
 
     def _text(self, frame: Frame, out: list[Event]) -> None:
         if frame.delta:
-            self._open(frame, frame.item_id or "").length += len(frame.delta)
+            self._items.find(frame, frame.item_id or "", "message").length += len(frame.delta)
             out.append(TextDelta(frame.delta))
 
     def _annotation(self, frame: Frame, out: list[Event]) -> None:
-        self._open(frame, frame.item_id or "").cited = True
+        self._items.find(frame, frame.item_id or "", "message").cited = True
         out.extend(citations([frame.annotation]))
 
     def _refused(self, frame: Frame, out: list[Event]) -> None:
-        self._open(frame, frame.item_id or "").length += 1
+        self._items.find(frame, frame.item_id or "", "message").length += 1
         self._refusal.append(frame.delta or "")
 
     def _summary(self, frame: Frame, out: list[Event]) -> None:
@@ -141,49 +125,55 @@ class ResponsesStream:
         self._think(frame, "text", frame.delta or "", out)
 
     def _summary_part(self, frame: Frame, out: list[Event]) -> None:
-        if frame.summary_index > 0:
+        if frame.summary_index:
             self._think(frame, "summary", "\n\n", out)
 
     def _think(self, frame: Frame, source: str, text: str, out: list[Event]) -> None:
-        item = self._open(frame, frame.item_id or "")
+        item = self._items.find(frame, frame.item_id or "", "reasoning")
         item.source = item.source or source
         if text and item.source == source:
             item.length += len(text)
             out.append(ThinkingDelta(text))
 
     def _fragment(self, frame: Frame, out: list[Event]) -> None:
-        item = self._open(frame, frame.item_id or "")
+        item = self._items.find(frame, frame.item_id or "", "function_call")
         shown = item.arguments.feed(frame.delta or "")
         if shown and item.call >= 0:
             out.append(ToolArguments(item.call, shown))
 
     def _arguments(self, frame: Frame, out: list[Event]) -> None:
-        self._open(frame, frame.item_id or "").final = frame.arguments or ""
+        self._items.find(frame, frame.item_id or "", "function_call").final = written(frame.arguments)
 
     # ------------------------------------------------------------ items
 
     def _created(self, frame: Frame, out: list[Event]) -> None:
-        self._response_id = RESPONSE.decode(frame.response).id
+        self._response_id = RESPONSE.decode(frame.response or b"{}").id or ""
 
     def _added(self, frame: Frame, out: list[Event]) -> None:
         item = ITEM.decode(frame.item)
-        opened = self._open(frame, item.id or "")
-        if item.type == "function_call" and item.name:
-            self._start(opened, item, out)
+        opened = self._items.find(frame, item.id or "", item.type)
+        if item.type != "function_call" or not item.name:
+            return
+        if opened.call >= 0:
+            if opened.call_id == (item.call_id or item.id or ""):
+                return  # told twice
+            opened = self._items.begin(frame, item.id or "", item.type)
+        self._start(opened, item, out)
 
-    def _start(self, opened: _Open, item: OutputItem, out: list[Event]) -> None:
+    def _start(self, opened: Item, item: OutputItem, out: list[Event]) -> None:
         if not item.name:
             raise UpstreamProtocolError("the upstream sent a function_call without a name")
-        opened.call, opened.id = self._calls, item.id or opened.id
+        opened.call, opened.id, opened.call_id = self._calls, item.id or opened.id, item.call_id or item.id or ""
         self._calls += 1
-        upstream_id = item.call_id or item.id or ""
-        out.append(ToolStarted(opened.call, self._names.get(item.name, item.name), upstream_id, item.name))
+        out.append(ToolStarted(opened.call, self._names.get(item.name, item.name), opened.call_id, item.name))
 
     def _done(self, frame: Frame, out: list[Event]) -> None:
         item = ITEM.decode(frame.item)
-        self._item(self._open(frame, item.id or ""), item, frame.item, out)
+        opened = self._items.find(frame, item.id or "", item.type)
+        opened.done = True
+        self._item(opened, item, frame.item, out)
 
-    def _item(self, opened: _Open, item: OutputItem, raw: Raw, out: list[Event]) -> None:
+    def _item(self, opened: Item, item: OutputItem, raw: Raw, out: list[Event]) -> None:
         match item.type:
             case "message":
                 self._message(opened, item, out)
@@ -192,16 +182,17 @@ class ResponsesStream:
             case "function_call":
                 if opened.call < 0:
                     self._start(opened, item, out)
-                opened.final = item.arguments or opened.final
-                self._end_call(opened, item.status or "completed", out)
+                opened.final = written(item.arguments) or opened.final
+                if item.status == "incomplete" or not opened.is_cut:
+                    self._end_call(opened, item.status or "completed", out)
             case "web_search_call":
-                searches, blocks = search_blocks(raw, self._response_id, len(self._items))
+                searches, blocks = search_blocks(raw, self._response_id, len(self._items.begun))
                 self._searches += searches
                 out.extend(WholeBlock(block) for block in blocks)
             case other:
                 self._notes.append(f"the upstream's output item {other!r} has no counterpart and was left out")
 
-    def _message(self, opened: _Open, item: OutputItem, out: list[Event]) -> None:
+    def _message(self, opened: Item, item: OutputItem, out: list[Event]) -> None:
         parts = item.content or ()
         if not opened.length:
             self._refusal += [part.refusal for part in parts if part.refusal]
@@ -215,7 +206,7 @@ class ResponsesStream:
             self._texts.append(TextState(length, id_, phase, tuple(self._reasoning)))
             self._reasoning = []
 
-    def _reasoned(self, opened: _Open, item: OutputItem, raw: Raw, out: list[Event]) -> None:
+    def _reasoned(self, opened: Item, item: OutputItem, raw: Raw, out: list[Event]) -> None:
         if not opened.length:
             texts = [part.text for part in (item.summary or item.content or ()) if part.text]
             out.extend([ThinkingDelta("\n\n".join(texts))] if texts else [])
@@ -228,7 +219,7 @@ class ResponsesStream:
         self._seen.add(item)
         return not known
 
-    def _end_call(self, opened: _Open, status: str, out: list[Event]) -> None:
+    def _end_call(self, opened: Item, status: str, out: list[Event]) -> None:
         call, opened.call = opened.call, -1
         if status == "incomplete":
             out.append(ToolDropped(call))
@@ -246,35 +237,35 @@ class ResponsesStream:
     # ------------------------------------------------------------ the end
 
     def _completed(self, frame: Frame, out: list[Event]) -> None:
-        response = RESPONSE.decode(frame.response)
-        if not self._items:  # some gateways tell it all at the end
-            self._whole(response, out)
-        self._conclude(response, out)
+        response = RESPONSE.decode(frame.response or b"{}")
+        self._rest(response, out)
+        self._conclude(response, response.status or frame.type.removeprefix("response."), out)
 
-    def _whole(self, response: Response, out: list[Event]) -> None:
-        for index, raw in enumerate(response.output):
-            self._done(Frame(output_index=index, item=raw), out)
+    def _rest(self, response: Response, out: list[Event]) -> None:
+        """Some gateways tell all of it at the end, or all of one kind."""
+        told = self._items.kinds
+        for index, raw in enumerate(response.output or ()):
+            if ITEM.decode(raw).type not in told:
+                self._done(Frame(output_index=index, item=raw), out)
 
-    def _conclude(self, response: Response, out: list[Event]) -> None:
-        status = response.status or "completed"
-        if status == "failed" or response.error is not None:
-            self._end(Failed(told(response.error) if response.error else in_band(SILENT)), out)
-        elif status == "incomplete":
-            self._finish(response, (response.incomplete_details or Details()).reason or "", out)
-        elif status == "completed":
-            self._finish(response, "", out)
+    def _conclude(self, response: Response, status: str, out: list[Event]) -> None:
+        if status == "failed" or bytes(response.error) not in (b"", b"null"):
+            self._end(Failed(in_band(read(b'{"error":%b}' % bytes(response.error)) or SILENT)), out)
+        elif status in ("completed", "incomplete"):
+            self._finish(response, status, out)
         else:
             self._end(Failed(UpstreamFailed(f"the upstream ended the response as {status!r}")), out)
 
-    def _finish(self, response: Response, cut: str, out: list[Event]) -> None:
+    def _finish(self, response: Response, status: str, out: list[Event]) -> None:
         reason: Reason = "refusal" if self._refusal else "tool_use" if self._calls else "stop"
-        if response.status == "incomplete":
+        if status == "incomplete":
+            cut = (response.incomplete_details or Details()).reason or ""
             if cut not in INCOMPLETE:
                 raise UpstreamProtocolError(f"unknown incomplete_details.reason {cut!r}")
             reason = INCOMPLETE[cut]
-        for opened in self._items.values():
+        for opened in self._items.begun:
             if opened.call >= 0:
-                self._end_call(opened, response.status or "completed", out)
+                self._end_call(opened, status, out)
         finished = Finished(
             reason,
             exclusive(response.usage, self._searches),
@@ -284,11 +275,6 @@ class ResponsesStream:
             notes=tuple(self._notes),
         )
         self._end(finished, out)
-
-    def _error(self, data: bytes, out: list[Event]) -> None:
-        complaint = read(data) or SILENT
-        named = complaint if complaint.type != "error" else replace(complaint, type="")  # that is the event's own type
-        self._end(Failed(in_band(named)), out)
 
     def _end(self, event: Finished | Failed, out: list[Event]) -> None:
         self._ended = True

@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 
 from translation.errors import UpstreamProtocolError
-from translation.events import Event
+from translation.events import Event, Failed
+from translation.providers.openai_responses_errors import in_band
 from translation.providers.openai_responses_stream import ResponsesStream
 from translation.providers.openai_responses_wire import RESPONSE
+from translation.refusals import read
 from translation.unicode import check_utf8
 
 
@@ -26,8 +28,12 @@ class ResponsesWhole(ResponsesStream):
     def _frame(self, data: bytes, out: list[Event]) -> None:
         check_utf8(data)
         response = RESPONSE.decode(data)
-        if response.status is None and not response.output and response.error is None:
-            raise UpstreamProtocolError("the upstream's answer holds no output")
-        self._response_id = response.id
-        self._whole(response, out)
-        self._conclude(response, out)
+        if response.status is None and not response.output:
+            complaint = read(data)
+            if complaint is None:
+                raise UpstreamProtocolError("the upstream's answer holds no output")
+            self._end(Failed(in_band(complaint)), out)
+            return
+        self._response_id = response.id or ""
+        self._rest(response, out)
+        self._conclude(response, response.status or "completed", out)

@@ -19,7 +19,7 @@ class OutputItem(Struct, frozen=True):
     status: str | None = None
     call_id: str | None = None
     name: str | None = None
-    arguments: str | None = None
+    arguments: str | dict[str, Raw] | None = None  # some servers send the object itself
     content: tuple[Part, ...] | None = None
     summary: tuple[Part, ...] | None = None
     encrypted_content: str | None = None
@@ -40,20 +40,14 @@ class Tokens(Struct, frozen=True):
     output_tokens_details: Details | None = None
 
 
-class ErrorBody(Struct, frozen=True):
-    message: str | None = None
-    code: str | int | None = None
-    type: str | None = None
-
-
 class Response(Struct, frozen=True):
-    id: str = ""
+    id: str | None = None
     model: str | None = None
     status: str | None = None
-    error: ErrorBody | None = None
+    error: Raw = Raw()
     incomplete_details: Details | None = None
     usage: Tokens | None = None
-    output: tuple[Raw, ...] = ()
+    output: tuple[Raw, ...] | None = None
 
 
 class Frame(Struct, frozen=True):
@@ -61,17 +55,28 @@ class Frame(Struct, frozen=True):
     output_index: int | None = None
     item_id: str | None = None
     delta: str | None = None
-    arguments: str | None = None
-    summary_index: int = 0
+    arguments: str | dict[str, Raw] | None = None
+    summary_index: int | None = None
     item: Raw = Raw()
     response: Raw = Raw()
     annotation: Raw = Raw()
     error: Raw = Raw()
 
 
+class Named(Struct, frozen=True):
+    """A frame of which nothing else can be read."""
+
+    type: str = ""
+
+
 FRAME = msgspec.json.Decoder(Frame)
+NAMED = msgspec.json.Decoder(Named)
 ITEM = msgspec.json.Decoder(OutputItem)
-RESPONSE = msgspec.json.Decoder(Response)
+RESPONSE = msgspec.json.Decoder(Response, strict=False)  # numbers as text
+
+
+def written(arguments: str | dict[str, Raw] | None) -> str:
+    return msgspec.json.encode(arguments).decode() if isinstance(arguments, dict) else arguments or ""
 
 
 def exclusive(usage: Tokens | None, searches: int) -> Usage | None:

@@ -1,0 +1,63 @@
+"""The output items of one Responses answer as they come: which event belongs to which of them.
+
+By the book each has an id and an index. Servers change the id between events, leave either out, or give one index to
+every item; an item that is done, or of another kind, is not the one that an event means.
+"""
+
+from translation.arguments import Arguments, is_object
+from translation.providers.openai_responses_wire import Frame
+
+
+class Item:
+    """An output item that has begun."""
+
+    __slots__ = ("arguments", "call", "call_id", "cited", "done", "final", "id", "kind", "length", "source")
+
+    def __init__(self, item_id: str, kind: str) -> None:
+        self.id = item_id
+        self.kind = kind
+        self.call = -1  # the call's number once it has a name
+        self.call_id = ""
+        self.arguments = Arguments()
+        self.final = ""  # the arguments as the upstream says they are
+        self.length = 0  # of the text or reasoning shown
+        self.cited = False  # its sources came as they were found
+        self.source = ""  # a summary and the reasoning itself may both come: the first one is shown
+        self.done = False
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether its arguments end in the middle: if the token limit did that is known at the response's end."""
+        text = (self.final or self.arguments.text).strip()
+        return text.startswith("{") and not is_object(text)
+
+
+class Items:
+    def __init__(self) -> None:
+        self.begun: list[Item] = []
+        self._known: dict[int | str, Item] = {}  # by id and by index; "" where an event tells neither
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        return frozenset(item.kind for item in self.begun)
+
+    def find(self, frame: Frame, item_id: str, kind: str) -> Item:
+        """The item that an event belongs to; a new one where none is known."""
+        if item_id or frame.output_index is None:
+            found = self._known.get(item_id)
+            if found is not None and found.kind == kind and not found.done:
+                return found
+        if frame.output_index is not None:
+            found = self._known.get(frame.output_index)
+            if found is not None and found.kind == kind and not found.done:
+                return found
+        return self.begin(frame, item_id, kind)
+
+    def begin(self, frame: Frame, item_id: str, kind: str) -> Item:
+        item = Item(item_id, kind)
+        self.begun.append(item)
+        if item_id or frame.output_index is None:
+            self._known[item_id] = item
+        if frame.output_index is not None:
+            self._known[frame.output_index] = item
+        return item
