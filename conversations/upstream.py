@@ -1,5 +1,6 @@
 """Calling an upstream: keys in rotation, one HTTP exchange, and what went wrong in the bridge's own terms."""
 
+import zlib
 from email.utils import formatdate
 from functools import lru_cache
 
@@ -30,6 +31,8 @@ CONNECT_SECONDS = 10.0
 WRITE_SECONDS = 60.0
 BUSY = (503, 529)
 ERROR_BODY_LIMIT = 256 * 1024
+UNPACKED_LIMIT = 16 * 1024 * 1024  # of one read
+GZIP = b"\x1f"  # nothing that an upstream writes in plain begins so
 
 
 class Upstream(Struct, frozen=True):
@@ -47,16 +50,34 @@ class Upstream(Struct, frozen=True):
         return f"Upstream({self.name!r}, {self.base_url!r}, {len(self.keys)} keys)"
 
 
+class Packed:
+    """An answer in gzip, which some proxies send whatever they were asked for. `feed` may give nothing yet."""
+
+    def __init__(self) -> None:
+        self._stream = zlib.decompressobj(31)
+
+    def feed(self, chunk: bytes) -> bytes:
+        try:
+            plain = self._stream.decompress(chunk, UNPACKED_LIMIT)
+        except zlib.error as error:
+            raise UpstreamProtocolError(f"the upstream's answer is not the gzip that it began as: {error}") from error
+        if self._stream.unconsumed_tail:
+            raise UpstreamProtocolError("the upstream's answer is far larger than what it sent")
+        return plain
+
+
 class Answer:
     """An upstream's answer: its head, and its body as it comes."""
 
-    __slots__ = ("_lane", "_stream", "key", "status")
+    __slots__ = ("_begun", "_lane", "_packed", "_stream", "key", "status")
 
     def __init__(self, exchange: Exchange, key: str, lane: Lane) -> None:
         self.key = key
         self.status = exchange.status
         self._stream = exchange
         self._lane = lane
+        self._begun = False
+        self._packed: Packed | None = None
 
     @property
     def headers(self) -> dict[str, str]:
@@ -80,7 +101,10 @@ class Answer:
             raise failure(error) from error
         if len(chunk) > MUCH:
             await self._lane.turn()
-        return chunk
+        if chunk and not self._begun:
+            self._begun = True
+            self._packed = Packed() if chunk.startswith(GZIP) else None
+        return chunk if self._packed is None else self._packed.feed(chunk)
 
     async def body(self, limit: int = ERROR_BODY_LIMIT) -> bytes:
         """The whole body; no more than about `limit`, which by itself is what an error may have."""

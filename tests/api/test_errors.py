@@ -1,6 +1,7 @@
 """DESIGN.md section 6, row by row: what the client sees of each thing that can go wrong upstream."""
 # ruff: noqa: E501 - a table reads best in its own lines
 
+import gzip
 import time
 from email.utils import formatdate
 from typing import Any
@@ -106,6 +107,23 @@ def test_after_the_first_byte_it_is_an_error_event(client: Client, served: Serve
     assert "message_stop" not in names(events)
     (turn,) = served.records.ended(client.api_key, 1)
     assert (turn.status, turn.error_type) == ("error", kind)
+
+
+PACKED = {"content-type": "text/event-stream", "content-encoding": "gzip"}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_answer_in_gzip_is_read_though_nobody_asked_for_it(client: Client, served: Served, stream: bool) -> None:
+    plain = b"".join([chat.chunk({"content": "Hello"}), *chat.ending("stop")])
+    packed = gzip.compress(plain)
+    served.chat(Answer((packed[:1], packed[1:30], packed[30:]), 200, PACKED))
+    assert "Hello" in client.ask("Hi", stream=stream).text
+    slow = gzip.compress(b'{"error":{"message":"slow"}}')
+    served.chat(Answer((slow,), 429, {"content-type": "application/json", "content-encoding": "gzip"}))
+    assert client.ask("Hi", stream=stream).json()["error"]["message"] == "slow"
+    for broken in (b"\x1fnot gzip", gzip.compress(bytes(20_000_000)), packed[:30]):
+        served.chat(Answer((broken,), 200, PACKED))
+        assert client.ask("Hi", stream=stream).status_code == 502
 
 
 @pytest.mark.parametrize("stream", [False, True])
