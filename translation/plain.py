@@ -25,13 +25,21 @@ def document(block: Document, shown: int = 0) -> str:
     """A text document, of whose images so many follow it. A PDF or a file has no text here: its adapter sends it
     natively or refuses it."""
     inner = block.data if block.kind == "text" else join(block.blocks)
-    head = [f"[document: {block.title or 'untitled'}]"]
-    if block.context:
-        head.append(block.context)
     lost = len(pictures(block)) - shown
     tail = [f"[images of it that follow: {shown}]"] if shown else []
     tail += [f"[images of it that are left out: {lost}]"] if lost else []
-    return "\n".join([*head, inner, *tail])
+    return "\n".join([caption(block), inner, *tail])
+
+
+def caption(block: Document) -> str:
+    title = f"[document: {block.title or 'untitled'}]"
+    return f"{title}\n{block.context}" if block.context else title
+
+
+def filename(block: Document) -> str:
+    """What a PDF is called: OpenAI goes by the end of its name."""
+    name = block.title or "document"
+    return name if name.lower().endswith(".pdf") else f"{name}.pdf"
 
 
 def pictures(block: Block) -> tuple[Image, ...]:
@@ -41,10 +49,18 @@ def pictures(block: Block) -> tuple[Image, ...]:
     return tuple(part for part in block.blocks if type(part) is Image)
 
 
-def unpacked(block: Block, takes: Callable[[Image], bool]) -> tuple[Block, ...]:
-    """A document with images in it as its text and those of the images that the model takes; any other as it is."""
+def unpacked(block: Block, takes: Callable[[Image], bool], *, names_files: bool = True) -> tuple[Block, ...]:
+    """What a model takes of a document: its text, then its images; a file after its caption. Any other block as it is.
+
+    `names_files`: the provider's own part for a file has a name, so that a title alone needs no caption.
+    """
+    if type(block) is not Document:
+        return (block,)
+    if block.kind in ("base64", "url"):
+        named = names_files and block.kind == "base64"
+        return (Text(caption(block)), block) if block.context or (block.title and not named) else (block,)
     images = pictures(block)
-    if type(block) is not Document or not images:
+    if not images:
         return (block,)
     shown = tuple(filter(takes, images))
     return (Text(document(block, len(shown))), *shown)

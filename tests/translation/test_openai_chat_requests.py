@@ -195,6 +195,8 @@ def test_documents_are_files_or_text() -> None:
         "file": {"filename": "plan.pdf", "file_data": "data:application/pdf;base64,JVBERi0="},
     }
     assert parts[1] == {"type": "text", "text": "[document: notes]\nwords"}
+    parts = body(asking(user(replace(pdf, context="of last year"))))["messages"][0]["content"]
+    assert [part.get("text", "file") for part in parts] == ["[document: plan.pdf]\nof last year", "file"]
 
 
 def test_search_results_references_and_unknown_blocks_become_words() -> None:

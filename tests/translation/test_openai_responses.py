@@ -315,7 +315,7 @@ def test_each_kind_of_user_content_has_its_form() -> None:
     blocks = (
         Text(""),
         Image("url", "https://x.example/i.png"),
-        Document("base64", "JVBE", "application/pdf", title="a.pdf"),
+        Document("base64", "JVBE", "application/pdf", title="a.pdf", context="of last year"),
         Document("base64", "JVBE"),
         Document("url", "https://x.example/a.pdf"),
         Document("text", "plain words", title="T"),
@@ -325,7 +325,8 @@ def test_each_kind_of_user_content_has_its_form() -> None:
         Thinking("not the user's"),
     )
     (message,) = items(Message("user", blocks))
-    image, named, unnamed, linked, *texts = message["content"]
+    image, context, named, unnamed, linked, *texts = message["content"]
+    assert context == {"type": "input_text", "text": "[document: a.pdf]\nof last year"}
     assert image == {"type": "input_image", "image_url": "https://x.example/i.png"}
     assert named == {"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBE"}
     assert unnamed["filename"] == "document.pdf"

@@ -1,6 +1,9 @@
 """Blocks in words."""
 
-from translation.plain import document, join, reference, search_result, summary
+import pytest
+from msgspec.structs import replace
+
+from translation.plain import document, filename, join, reference, search_result, summary, unpacked
 from translation.values import (
     Document,
     Image,
@@ -21,6 +24,31 @@ def test_a_text_document_has_its_title_context_and_text() -> None:
 def test_a_document_says_which_images_it_lost() -> None:
     told = document(Document("content", "", blocks=(Text("a"), Image("base64", "iVBO", "image/png"))))
     assert told == "[document: untitled]\na\n[images of it that are left out: 1]"
+
+
+PDF = Document("base64", "JVBE", "application/pdf")
+
+
+@pytest.mark.parametrize(
+    ("given", "named", "told"),
+    [
+        (PDF, False, None),
+        (replace(PDF, title="Plan"), True, None),
+        (replace(PDF, title="Plan"), False, "[document: Plan]"),
+        (replace(PDF, title="Plan", context="old"), True, "[document: Plan]\nold"),
+        (replace(PDF, context="old"), True, "[document: untitled]\nold"),
+        (replace(PDF, kind="url", title="Plan"), True, "[document: Plan]"),
+        (replace(PDF, kind="file", title="Plan"), False, None),
+    ],
+)
+def test_a_file_comes_after_what_the_client_says_about_it(given: Document, named: bool, told: str | None) -> None:
+    found = unpacked(given, lambda _: True, names_files=named)
+    assert found == ((given,) if told is None else (Text(told), given))
+
+
+def test_a_file_is_called_a_pdf() -> None:
+    names = [filename(replace(PDF, title=title)) for title in ("", "Plan", "a.PDF")]
+    assert names == ["document.pdf", "Plan.pdf", "a.PDF"]
 
 
 def test_a_search_result_names_its_source() -> None:

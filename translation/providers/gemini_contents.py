@@ -166,7 +166,7 @@ class _Contents:
         if plain.is_cited(block):
             what = f"{path}: Gemini does not cite the documents that it is given"
             self._notes.append(Note("degradation", "citations-ignored", what, index))
-        return plain.unpacked(block, lambda image: self._takes(image, path, index))
+        return plain.unpacked(block, lambda image: self._takes(image, path, index), names_files=False)
 
     def _takes(self, image: Image, path: str, index: int) -> bool:
         taken = _is_readable(image)

@@ -252,7 +252,7 @@ class History:
                 return _image(block.data)
             case Document(kind="base64") if self._profile.documents == "native":
                 data = f"data:{block.media_type or 'application/pdf'};base64,{block.data}"
-                return {"type": "file", "file": {"filename": block.title or "document.pdf", "file_data": data}}
+                return {"type": "file", "file": {"filename": plain.filename(block), "file_data": data}}
             case _:
                 return None
 

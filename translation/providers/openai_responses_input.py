@@ -208,8 +208,8 @@ class InputItems:
         if block.kind == "url":
             return {"type": "input_file", "file_url": block.data}
         media_type = block.media_type or "application/pdf"
-        name = block.title or "document.pdf"
-        return {"type": "input_file", "filename": name, "file_data": f"data:{media_type};base64,{block.data}"}
+        data = f"data:{media_type};base64,{block.data}"
+        return {"type": "input_file", "filename": plain.filename(block), "file_data": data}
 
 
 def _pieces(text: str, known: list[TextState]) -> list[tuple[str, TextState]]:
