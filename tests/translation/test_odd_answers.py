@@ -17,7 +17,13 @@ from translation.think_text import ThinkText
 from translation.values import Usage
 
 Json = dict[str, Any]
-MODELS = {"openai": "gpt-4.1", "vllm": "qwen3", "gemini": "gemini-3-pro", "openai-responses": "gpt-5.5"}
+MODELS = {
+    "openai": "gpt-4.1",
+    "vllm": "qwen3",
+    "gemini": "gemini-3-pro",
+    "openai-responses": "gpt-5.5",
+    "openrouter": "google/gemini-3",
+}
 READ = {"name": "Read", "input_schema": {"type": "object", "properties": {"path": {"type": "string"}}}}
 TOOLS = [READ, {**READ, "name": "ReadFile"}, {**READ, "name": "Bash"}]
 REQUEST = {
@@ -231,6 +237,25 @@ def test_reasoning_that_comes_as_details_alone_is_shown() -> None:
     details = [{"type": "reasoning.text", "text": "hm"}, {"type": "reasoning.encrypted", "data": "x"}]
     content, _, _ = answer("openai", sse(chunk({"reasoning_details": details}), chunk({"content": "a"}, "stop")))
     assert [block.get("thinking", block.get("text")) for block in content] == ["hm", "a"]
+
+
+SIGNED = [{"type": "reasoning.encrypted", "data": f"sig{n}", "id": f"call_{n}", "index": 0} for n in (1, 2)]
+THOUGHTS = [{"type": "reasoning.text", "text": f"t{n}", "signature": f"s{n}"} for n in (1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("body", "kept"),
+    [
+        (sse(*(chunk({"reasoning_details": [detail]}) for detail in SIGNED), chunk(finish="stop")), SIGNED),
+        (msgspec.json.encode({"choices": [{"message": {"reasoning_details": THOUGHTS}}]}), THOUGHTS),
+    ],
+    ids=["signatures of two calls", "two blocks, whole"],
+)
+def test_details_that_are_no_fragments_go_back_as_they_came(body: bytes, kept: list[Json]) -> None:
+    reading, _, _ = decoder("openrouter")
+    finished = [*reading.feed(body), *reading.close()][-1]
+    assert isinstance(finished, Finished)
+    assert msgspec.json.decode(finished.state)["reasoning_details"] == kept
 
 
 RAW, END = json.dumps(chunk({"content": "a"})).encode(), msgspec.json.encode(chunk(finish="stop"))

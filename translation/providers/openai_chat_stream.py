@@ -62,6 +62,7 @@ class ChatDecoder:
         self._said: list[str] = []
         self._reasoning: list[str] = []
         self._details: list[msgspec.Raw] = []
+        self._whole = False  # they came at once, not in fragments
         self._refusal = ""
         self._reason: Reason | None = None
         self._sequence = ""
@@ -176,6 +177,7 @@ class ChatDecoder:
             self._think(thought, out)
         if delta.reasoning_details:
             self._details += delta.reasoning_details
+            self._whole = whole
             if not thought:
                 self._think(thought_of(delta.reasoning_details), out)
         content = delta.content
@@ -270,7 +272,7 @@ class ChatDecoder:
     def _state(self) -> bytes:
         if not self._replays or not (self._reasoning or self._details):
             return b""
-        details = merged(self._details) if self._details else NOTHING
+        details = merged(self._details, whole=self._whole) if self._details else NOTHING
         return msgspec.json.encode(State("".join(self._reasoning), details))
 
     def _fail(self, error: BridgeError, out: list[Event]) -> None:

@@ -162,13 +162,19 @@ def usage_of(counts: Counts) -> Usage | None:
     return Usage(prompt - cached - written, output, cached, written, thinking)
 
 
-def merged(details: list[Raw]) -> Raw:
-    """OpenRouter's reasoning details, streamed in fragments: one per index, texts joined, the rest as last told."""
+def merged(details: list[Raw], *, whole: bool) -> Raw:
+    """OpenRouter's reasoning details, streamed in fragments: one per index, texts joined, the rest as last told.
+
+    Two that name different calls or items (Gemini's signatures) are two, whatever their index.
+    """
+    if whole:
+        return Raw(msgspec.json.encode(details))
     out: list[dict[str, Any]] = []
     for raw in details:
         detail = msgspec.json.decode(raw, type=dict[str, Any])
         last = out[-1] if out else {}
-        if not last or any(last.get(key) != detail.get(key) for key in ("type", "index")):
+        another = detail.get("id") and last.get("id") and detail["id"] != last["id"]
+        if not last or another or any(last.get(key) != detail.get(key) for key in ("type", "index")):
             out.append(detail)
             continue
         for key, value in detail.items():
