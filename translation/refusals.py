@@ -6,6 +6,7 @@
 {"detail": [{"loc", "msg"}]} or {"detail": "text"}   FastAPI
 """
 
+import re
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -26,6 +27,7 @@ from translation.errors import (
 from translation.overflow import overflow
 from translation.unreadable import UNREADABLE
 
+KEY = re.compile(r"(?i)\b(?:incorrect|invalid) api key|api key not valid")  # xAI says this with 400
 LONGEST = 2000  # characters of an upstream's message that are passed on
 
 
@@ -61,6 +63,7 @@ def in_band(complaint: Complaint) -> BridgeError:
 
 
 SIGNS = (  # in an error's type or code
+    ("invalid_api_key", 401),
     ("rate_limit", 429),
     ("insufficient_quota", 429),
     ("overloaded", 529),
@@ -94,6 +97,8 @@ PREFIXES = dict.fromkeys((401, 402, 403), "the bridge's upstream key was refused
 
 
 def fault(status: int, complaint: Complaint, wait: float | None) -> BridgeError:
+    if status == 400 and KEY.search(complaint.message):
+        status = 401
     if status in (400, 413, 422, 500):
         too_long = overflow(complaint.message, complaint.code) or overflow(complaint.message, complaint.type)
         if too_long:

@@ -68,6 +68,7 @@ def test_retry_after_is_kept_in_seconds() -> None:
     assert failure(429, {"error": OPENAI}, retry_after="7").retry_after == 7
     assert failure(503, {"error": OPENAI}, retry_after_ms="1500").retry_after == 1.5
     assert retry_after({"Retry-After": "0.5"}) == 0.5
+    assert retry_after({"retry-after": "9", "retry-after-ms": "1500"}) == 1.5
     assert retry_after({"retry-after": "²"}) is None
     moment = {"retry-after": "Mon, 16 Nov 2026 15:00:00 GMT"}
     assert retry_after(moment) is None, "nobody says when this was"
@@ -75,6 +76,14 @@ def test_retry_after_is_kept_in_seconds() -> None:
     assert retry_after({**moment, "date": "Mon, 16 Nov 2026 16:59:20 +0200"}) == 40
     assert retry_after({**moment, "date": "Mon, 16 Nov 2026 15:59:20 -0000"}) == 0
     assert retry_after({"content-type": "application/json"}) is None
+
+
+def test_a_key_that_is_refused_with_400_is_the_bridges() -> None:
+    words = "Incorrect API key provided: sk***gA. You can obtain an API key from https://console.x.ai."
+    found = failure(400, {"code": "Client specified an invalid argument", "error": words})
+    assert type(found) is UpstreamKeyRefused
+    assert found.message == f"the bridge's upstream key was refused: {words}"
+    assert type(in_band(Complaint("no", type="invalid_request_error", code="invalid_api_key"))) is UpstreamKeyRefused
 
 
 def test_an_overflow_is_told_in_the_words_that_clients_know() -> None:
