@@ -31,6 +31,11 @@ KEPT = frozenset(
 RENAMED = re.compile(r"'(?P<old>\w+)' is not supported.*?\buse '(?P<new>\w+)' instead", re.IGNORECASE | re.DOTALL)
 TOOLS_WITHOUT_REASONING = re.compile(r"function tools with reasoning_effort are not supported", re.IGNORECASE)
 OPEN_OBJECT = re.compile(r"\.properties: should be non-empty for OBJECT type")
+# Of an organisation that is not verified: summaries are left out, answers come whole.
+UNVERIFIED = (
+    (re.compile(r"verified to generate reasoning summaries", re.IGNORECASE), ("reasoning.summary",)),
+    (re.compile(r"verified to stream this model", re.IGNORECASE), ("stream", "stream_options")),
+)
 NO_THINKING = re.compile(r"does not support thinking|thinking is not supported", re.IGNORECASE)
 REFUSED = tuple(
     re.compile(pattern, re.IGNORECASE)
@@ -66,7 +71,7 @@ def remedy(error_body: bytes, sent: UpstreamRequest) -> Remedy | None:
     names = [name for name in _refused(words) if name in given]
     if "max_completion_tokens" in names:
         return Remedy(words, rename=(("max_completion_tokens", "max_tokens"),))
-    drop = tuple(name for name in names if name not in KEPT)
+    drop = _unverified(words) or tuple(name for name in names if name not in KEPT)
     return Remedy(words, drop=drop) if drop else None
 
 
@@ -80,6 +85,10 @@ def remembered(profile: Profile, known: Remedy) -> Profile:
         json_schemas=profile.json_schemas or known.json_schemas,
         max_output=known.max_output or profile.max_output,
     )
+
+
+def _unverified(words: str) -> tuple[str, ...]:
+    return next((names for pattern, names in UNVERIFIED if pattern.search(words)), ())
 
 
 def _refused(words: str) -> list[str]:

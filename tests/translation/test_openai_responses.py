@@ -230,6 +230,12 @@ def test_tool_choice(choice: ToolChoice | None, sent: object) -> None:
     assert body(request(tools=(WEATHER, search), tool_choice=choice)).get("tool_choice") == sent
 
 
+def test_a_tool_that_nobody_can_run_cannot_be_chosen() -> None:
+    code = Tool("code_execution", type="code_execution_20250825")
+    with pytest.raises(InvalidRequest, match="cannot run the tool"):
+        build(request(tools=(WEATHER, code), tool_choice=ToolChoice("tool", "code_execution")))
+
+
 def test_parallel_calls_can_be_forbidden() -> None:
     given = request(tools=(WEATHER,), tool_choice=ToolChoice("auto", parallel=False))
     assert body(given)["parallel_tool_calls"] is False

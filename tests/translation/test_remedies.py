@@ -15,7 +15,7 @@ from translation.providers.openai_chat import OpenAIChat
 from translation.providers.openai_responses import OpenAIResponses
 from translation.providers.profiles import PROFILES
 from translation.remedies import Remedy, remedy, remembered
-from translation.values import Message, Request, Text, Tool
+from translation.values import Message, Request, Text, ThinkingConfig, Tool
 
 SENT = {
     "model": "m",
@@ -93,6 +93,29 @@ def test_an_extra_input_is_dropped() -> None:
 )
 def test_what_was_not_sent_or_cannot_be_spared_has_no_remedy(message: str) -> None:
     assert said(message) is None
+
+
+VERIFY = "Your organization must be verified to {}. Please go to: https://platform.openai.com/settings/organization."
+
+
+def test_an_organisation_that_is_not_verified_gets_no_summaries_and_keeps_its_effort() -> None:
+    known = said(VERIFY.format("generate reasoning summaries"))
+    assert known is not None
+    request = Request(
+        model="x", max_tokens=5, messages=(Message("user", (Text("q"),)),), thinking=ThinkingConfig("enabled", 9000)
+    )
+    profile = PROFILES["openai-responses"]
+    sent = OpenAIResponses().build(request, Target("openai-responses", "gpt-5", remembered(profile, known)))
+    assert msgspec.json.decode(sent.body)["reasoning"] == {"effort": "medium"}
+    assert [note.rule for note in sent.notes] == ["parameter-dropped"]
+
+
+def test_an_organisation_that_is_not_verified_gets_its_answers_whole() -> None:
+    known = said(VERIFY.format("stream this model"))
+    assert known is not None
+    request = Request(model="x", max_tokens=5, messages=(Message("user", (Text("q"),)),), stream=True)
+    sent = OpenAIChat().build(request, Target("openai", "gpt-5", remembered(PROFILES["openai"], known)))
+    assert not msgspec.json.decode(sent.body).keys() & {"stream", "stream_options"}
 
 
 def test_an_answer_without_a_readable_error_has_no_remedy() -> None:

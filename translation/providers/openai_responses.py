@@ -25,6 +25,7 @@ from translation.values import Note, Request, ToolUse
 Body = dict[str, object]
 MIN_OUTPUT = 16  # the API refuses less
 ID_LIMIT = 64
+SUMMARY = "reasoning.summary"  # among the parameters that an upstream refuses
 
 
 class OpenAIResponses:
@@ -103,7 +104,10 @@ def _reasoning(request: Request, target: Target, body: Body) -> list[Note]:
     level, notes = effort(request, target.profile, target.model)
     wish: Body = {"effort": level} if level else {}
     if target.profile.reasoning_summary and is_reasoning(target.profile, target.model) and _shows_thinking(request):
-        wish["summary"] = "auto"
+        if SUMMARY in target.profile.drop_params:
+            notes = (*notes, Note("degradation", "parameter-dropped", f"{target.upstream} takes no {SUMMARY}"))
+        else:
+            wish["summary"] = "auto"
     if wish:
         body["reasoning"] = wish
     return list(notes)
@@ -133,11 +137,17 @@ def _tools(request: Request, target: Target, names: ToolNames, body: Body) -> li
         return notes
     body["tools"] = entries
     asked = choice(request, names)
+    if isinstance(asked, dict) and not any(_is_chosen(entry, asked) for entry in entries):
+        raise InvalidRequest(f"tool_choice.name: {target.profile.title} cannot run the tool that it chooses")
     if asked is not None:
         body["tool_choice"] = asked
     if request.tool_choice is not None and not request.tool_choice.parallel:
         body["parallel_tool_calls"] = False
     return notes
+
+
+def _is_chosen(entry: Body, asked: Body) -> bool:
+    return entry["type"] == asked["type"] and entry.get("name") == asked.get("name")
 
 
 def _format(request: Request, body: Body) -> list[Note]:
