@@ -130,17 +130,18 @@ def ending(given: Json, finish: str | None = "stop") -> Json:
 
 
 SAY_A, SAY_B = chunk({"content": "a"}), chunk({"content": "b"})
-DETAIL = {"type": "reasoning.text", "text": "hm"}
+THINK, DETAIL = chunk({"reasoning": "hm"}), {"type": "reasoning.text", "text": "hm"}
 
 
 @pytest.mark.parametrize(
     ("events", "said", "end"),
     [
         ([ending(SAY_A), ending(SAY_B), ending(SAY_B, "length")], "abb", "max_tokens"),
+        ([ending(SAY_A), ending(SAY_A), ending(SAY_A)], "aaa", "end_turn"),
         ([SAY_A, chunk(finish="length"), chunk(finish="stop")], "a", "max_tokens"),
         ([SAY_A, SAY_B, chunk(finish="stop"), ending(chunk({"content": "ab"}))], "ab", "end_turn"),
         ([ending(SAY_A), {"choices": [{"message": {"content": "a"}}]}], "a", "end_turn"),
-        ([ending(chunk({"reasoning": "hm"})), chunk({"reasoning": "hm"}), ending(SAY_A)], "hm|a", "end_turn"),
+        ([THINK, chunk(finish="stop"), THINK, ending(SAY_A)], "hm|a", "end_turn"),
         ([ending(chunk({"reasoning_details": [DETAIL]})), chunk({"reasoning_details": [DETAIL]})], "hm", "end_turn"),
         ([ending(SAY_A), {"error": {"message": "late"}}], "a", "end_turn"),
         ([ending(piece("[", "Read", "a")), {"error": {"message": "late"}}], "{}", "not a JSON object: '['"),
@@ -152,7 +153,8 @@ DETAIL = {"type": "reasoning.text", "text": "hm"}
         ([ending(piece(ONE, "Read")), ending(piece(ONE, "Read", None, 1))], f"{ONE}|{ONE}", "tool_use"),
     ],
     ids=[
-        "one with every chunk", "the first of two counts", "an echo", "an echo as a whole", "an echo of reasoning",
+        "one with every chunk", "the same with every chunk", "the first of two counts", "an echo",
+        "an echo as a whole", "an echo of reasoning",
         "an echo of details", "an error", "an error after half a call", "arguments", "another call",
         "another call, same index", "a call again, no index", "a call again, no id", "the same call, another index",
     ],

@@ -65,6 +65,7 @@ class ChatDecoder:
         self._whole = False  # they came at once, not in fragments
         self._refusal = ""
         self._reason: Reason | None = None
+        self._alone = False  # it came in a chunk that said nothing else
         self._sequence = ""
         self._usage: Usage | None = None
         self._model = ""
@@ -158,8 +159,7 @@ class ChatDecoder:
             self._answered = True
             delta = choice.delta or choice.message
             if self._reason is not None:
-                said, thought = "".join(self._said), "".join(self._reasoning)
-                delta = news(choice.delta, said, thought, self._details, self._calls)
+                delta = self._news(choice.delta)
             if delta is not None:
                 self._delta(delta, out, whole=choice.delta is None)
             if choice.finish_reason and (self._reason is None or delta is not None):
@@ -170,6 +170,12 @@ class ChatDecoder:
             self._usage = usage_of(counts) or self._usage
             if self._reason is not None and not any(speaks(choice.delta) for choice in chunk.choices or ()):
                 self._end(out, done=True)
+
+    def _news(self, delta: Delta | None) -> Delta | None:
+        """A reason that came with words is told with every chunk; after one that came alone words may be an echo."""
+        if self._alone:
+            return news(delta, "".join(self._said), "".join(self._reasoning), self._details, self._calls)
+        return news(delta, "", "", self._details, self._calls)
 
     def _delta(self, delta: Delta, out: list[Event], *, whole: bool) -> None:
         thought = delta.reasoning_content or delta.reasoning
@@ -234,7 +240,7 @@ class ChatDecoder:
             raise in_band(complaint) if complaint else GAVE_UP[told](f"the upstream gave up: finish_reason {told!r}")
         if told not in REASONS:
             raise UpstreamProtocolError(f"unknown finish_reason {choice.finish_reason!r}")
-        self._reason = REASONS[told]
+        self._reason, self._alone = REASONS[told], not speaks(choice.delta)
         self._sequence = str(choice.stop_reason) if choice.stop_reason in self._stops else ""
 
     def _conclude(self, reason: Reason, out: list[Event]) -> Reason:
