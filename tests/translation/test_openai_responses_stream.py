@@ -11,6 +11,7 @@ from translation.events import Event, Failed, Finished, ToolEnded
 from translation.providers.openai_responses import OpenAIResponses
 from translation.providers.openai_responses_stream import ResponsesStream
 from translation.providers.openai_responses_whole import ResponsesWhole
+from translation.sse import MAX_EVENT
 
 CASES = cases("openai-responses", "xai-responses")
 
@@ -243,3 +244,19 @@ def test_bytes_that_are_not_utf_8_are_no_answer_wherever_they_are() -> None:
     strange = b'{"type":"response.output_item.done","item":%b}' % item
     assert isinstance(run(strange, COMPLETED)[-1], Failed)
     assert isinstance(whole(b'{"status":"completed","output":[],"x":"\xff"}')[-1], Failed)
+
+
+def test_an_answer_without_end_is_cut_off() -> None:
+    decoder = ResponsesWhole({})
+    assert decoder.feed(b'{"output":') == []
+    (failed,) = decoder.feed(b" " * MAX_EVENT)
+    assert isinstance(failed, Failed)
+    assert decoder.feed(b"more") == []
+    assert decoder.close() == []
+
+
+def test_counts_of_zero_are_none() -> None:
+    counted = {"status": "completed", "usage": {"input_tokens": 0, "output_tokens": 0}}
+    (finished,) = run({"type": "response.completed", "response": counted})
+    assert isinstance(finished, Finished)
+    assert finished.usage is None

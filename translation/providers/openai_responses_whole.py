@@ -8,6 +8,7 @@ from translation.providers.openai_responses_errors import in_band
 from translation.providers.openai_responses_stream import ResponsesStream
 from translation.providers.openai_responses_wire import RESPONSE
 from translation.refusals import read
+from translation.sse import MAX_EVENT
 from translation.unicode import check_utf8
 
 
@@ -17,13 +18,20 @@ class ResponsesWhole(ResponsesStream):
     def __init__(self, names: Mapping[str, str]) -> None:
         super().__init__(names)
         self._body: list[bytes] = []
+        self._size = 0
 
     def feed(self, chunk: bytes) -> list[Event]:
-        self._body.append(chunk)
-        return []
+        out: list[Event] = []
+        self._size += len(chunk)
+        if self._size <= MAX_EVENT:
+            self._body.append(chunk)
+        elif not self._ended:
+            what = f"the upstream sent an answer of more than {MAX_EVENT} bytes"
+            self._end(Failed(UpstreamProtocolError(what)), out)
+        return out
 
     def close(self) -> list[Event]:
-        return self._guard(lambda: [("", b"".join(self._body))])
+        return [] if self._ended else self._guard(lambda: [("", b"".join(self._body))])
 
     def _frame(self, data: bytes, out: list[Event]) -> None:
         check_utf8(data)

@@ -80,8 +80,8 @@ def written(arguments: str | dict[str, Raw] | None) -> str:
 
 
 def exclusive(usage: Tokens | None, searches: int) -> Usage | None:
-    """OpenAI counts cached tokens inside the input; Anthropic's three fields are exclusive."""
-    if usage is None:
+    """OpenAI counts cached tokens inside the input, Anthropic's three fields are exclusive. Zeros: it did not count."""
+    if usage is None or not (usage.input_tokens or usage.output_tokens):
         return None
     given, spent = usage.input_tokens_details or Details(), usage.output_tokens_details or Details()
     prompt = int(usage.input_tokens or 0)
