@@ -526,6 +526,10 @@ def failure(status: int, body_: bytes, headers: dict[str, str] | None = None) ->
     [
         "Could not decode the compaction blob. Ensure it is unmodified from the compact response.",
         "Could not decrypt the provided encrypted_content.",
+        "Item 'rs_1' of type 'reasoning' was provided without its required following item.",
+        "Item 'fc_1' of type 'function_call' was provided without its required 'reasoning' item: 'rs_1'.",
+        "Item with id 'rs_1' not found. Items are not persisted when `store` is set to false.",
+        "Duplicate item found with id rs_1. Remove duplicate items from your input and try again.",
         "Could not decode the provided encrypted_content.",
         "The encrypted content gAAA...DQ== could not be verified.",
         "The encrypted content for item rs_0 could not be verified. Reason: Encrypted content could not be decrypted.",

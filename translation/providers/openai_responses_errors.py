@@ -10,6 +10,8 @@ from translation.refusals import Complaint
 
 BLOB = re.compile(
     r"(?i)compaction blob|encrypted[_ ]content.*(?:could not be|decrypt)|dec(?:rypt|ode).*encrypted_content"
+    r"|was provided without its required (?:following item|'reasoning' item)|duplicate item found with id"
+    r"|items are not persisted when"
 )
 CLIENTS = ("invalid_prompt", "invalid_", "image_", "unsupported_image", "empty_image", "failed_to_download_image")
 
