@@ -31,10 +31,11 @@ KEPT = frozenset(
 RENAMED = re.compile(r"'(?P<old>\w+)' is not supported.*?\buse '(?P<new>\w+)' instead", re.IGNORECASE | re.DOTALL)
 TOOLS_WITHOUT_REASONING = re.compile(r"function tools with reasoning_effort are not supported", re.IGNORECASE)
 OPEN_OBJECT = re.compile(r"\.properties: should be non-empty for OBJECT type")
-# Of an organisation that is not verified: summaries are left out, answers come whole.
-UNVERIFIED = (
+WORDED = (  # refusals that do not name the parameter
+    # Of an organisation that is not verified: summaries are left out, answers come whole.
     (re.compile(r"verified to generate reasoning summaries", re.IGNORECASE), ("reasoning.summary",)),
     (re.compile(r"verified to stream this model", re.IGNORECASE), ("stream", "stream_options")),
+    (re.compile(r"encrypted content is not supported with this model", re.IGNORECASE), ("include",)),
 )
 NO_THINKING = re.compile(r"does not support thinking|thinking is not supported", re.IGNORECASE)
 REFUSED = tuple(
@@ -71,7 +72,7 @@ def remedy(error_body: bytes, sent: UpstreamRequest) -> Remedy | None:
     names = [name for name in _refused(words) if name in given]
     if "max_completion_tokens" in names:
         return Remedy(words, rename=(("max_completion_tokens", "max_tokens"),))
-    drop = _unverified(words) or tuple(name for name in names if name not in KEPT)
+    drop = _worded(words) or tuple(name for name in names if name not in KEPT)
     return Remedy(words, drop=drop) if drop else None
 
 
@@ -87,8 +88,8 @@ def remembered(profile: Profile, known: Remedy) -> Profile:
     )
 
 
-def _unverified(words: str) -> tuple[str, ...]:
-    return next((names for pattern, names in UNVERIFIED if pattern.search(words)), ())
+def _worded(words: str) -> tuple[str, ...]:
+    return next((names for pattern, names in WORDED if pattern.search(words)), ())
 
 
 def _refused(words: str) -> list[str]:

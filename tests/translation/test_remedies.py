@@ -110,6 +110,15 @@ def test_an_organisation_that_is_not_verified_gets_no_summaries_and_keeps_its_ef
     assert [note.rule for note in sent.notes] == ["parameter-dropped"]
 
 
+def test_a_model_whose_reasoning_is_not_given_out_is_not_asked_for_it() -> None:
+    known = said("Encrypted content is not supported with this model.")
+    assert known is not None
+    request = Request(model="x", max_tokens=5, messages=(Message("user", (Text("q"),)),))
+    profile = remembered(PROFILES["openai-responses"], known)
+    sent = OpenAIResponses().build(request, Target("openai-responses", "gpt-5-chat-latest", profile))
+    assert "include" not in msgspec.json.decode(sent.body)
+
+
 def test_an_organisation_that_is_not_verified_gets_its_answers_whole() -> None:
     known = said(VERIFY.format("stream this model"))
     assert known is not None
