@@ -5,7 +5,7 @@ from conversations.routing import Route
 from conversations.upstream import Answer, Upstreams, key_refused
 from translation import adapters
 from translation.accumulator import Accumulator
-from translation.adapter import Decoder, RoundsWriter, UpstreamRequest, Writer
+from translation.adapter import Decoder, Ending, RoundsWriter, UpstreamRequest, Writer
 from translation.errors import BridgeError, PromptTooLong, UpstreamFault
 from translation.events import Event, Failed, Finished, MessageStart, Relayed, WireEvent
 from translation.overflow import counted
@@ -13,6 +13,7 @@ from translation.policies import Watch
 from translation.values import Request, Usage
 
 RAW_LIMIT = 8 * 1024 * 1024  # of an upstream's answer that is kept
+ENDING_SECONDS = 5.0  # for the figures of an answer that has ended
 
 
 class Attempt:
@@ -56,7 +57,8 @@ class Attempt:
             upstreams.judge(self.route.upstream, answer, error)
             raise error
         upstreams.judge(self.route.upstream, answer, None)
-        self._decoder = self._adapter.decoder(self._request, target, self._sent, answer.content_type)
+        self._decoder = decoder = self._adapter.decoder(self._request, target, self._sent, answer.content_type)
+        self._ending = decoder if isinstance(decoder, Ending) else None
 
     def another_decoder(self) -> Decoder:
         """For whoever wants to read the same answer beside this attempt."""
@@ -86,6 +88,8 @@ class Attempt:
             elif chunk:
                 self._keep(chunk)
                 events = self._decoder.feed(chunk)
+                if self._ending is not None and self._ending.ending:
+                    self._answer.hurry(ENDING_SECONDS)
             else:
                 return []
         if events and isinstance(events[-1], Failed):

@@ -115,6 +115,11 @@ class Answer:
         await self.close()
         return b"".join(parts)
 
+    def hurry(self, seconds: float) -> None:
+        """From now on, what comes has to come so soon."""
+        known = self._stream.read_timeout
+        self._stream.read_timeout = seconds if known is None else min(seconds, known)
+
     def nudge(self) -> None:
         self._stream.nudge()
 

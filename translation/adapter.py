@@ -40,6 +40,13 @@ class Decoder(Protocol):
         ...
 
 
+@runtime_checkable
+class Ending(Decoder, Protocol):
+    """A decoder that knows when an answer lacks nothing but its figures: some upstreams never end their stream."""
+
+    ending: bool
+
+
 class Writer(Protocol):
     """One per client answer: makes events what the client reads."""
 

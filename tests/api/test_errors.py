@@ -144,6 +144,15 @@ def test_after_a_finish_reason_it_does_not_matter_how_the_connection_ends(
         assert (found[0][0]["input"], found[1]) == ({"city": "Oslo"}, "tool_use")
 
 
+def test_a_stream_that_is_left_open_after_its_finish_reason_is_not_waited_for(client: Client, served: Served) -> None:
+    served.chat(sse_answer(chat.chunk({"content": "Hello"}), chat.chunk({}, "stop"), Silence()))
+    began = time.monotonic()
+    events = client.events("Hi")
+    assert (folded(events), names(events)[-1]) == ([{"type": "text", "text": "Hello"}], "message_stop")
+    assert time.monotonic() - began < 60
+    assert served.upstream.requests[-1].abandoned.wait(5)
+
+
 @pytest.mark.parametrize("cut", CUTS)
 def test_a_whole_answer_is_never_half_an_answer(client: Client, served: Served, cut: str) -> None:
     steps, kind = CUTS[cut]

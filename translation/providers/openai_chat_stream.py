@@ -65,7 +65,7 @@ class ChatDecoder:
         self._whole = False  # they came at once, not in fragments
         self._refusal = ""
         self._reason: Reason | None = None
-        self._alone = False  # it came in a chunk that said nothing else
+        self.ending = False  # it came in a chunk that said nothing else
         self._sequence = ""
         self._usage: Usage | None = None
         self._model = ""
@@ -173,7 +173,7 @@ class ChatDecoder:
 
     def _news(self, delta: Delta | None) -> Delta | None:
         """A reason that came with words is told with every chunk; after one that came alone words may be an echo."""
-        if self._alone:
+        if self.ending:
             return news(delta, "".join(self._said), "".join(self._reasoning), self._details, self._calls)
         return news(delta, "", "", self._details, self._calls)
 
@@ -240,7 +240,7 @@ class ChatDecoder:
             raise in_band(complaint) if complaint else GAVE_UP[told](f"the upstream gave up: finish_reason {told!r}")
         if told not in REASONS:
             raise UpstreamProtocolError(f"unknown finish_reason {choice.finish_reason!r}")
-        self._reason, self._alone = REASONS[told], not speaks(choice.delta)
+        self._reason, self.ending = REASONS[told], not speaks(choice.delta)
         self._sequence = str(choice.stop_reason) if choice.stop_reason in self._stops else ""
 
     def _conclude(self, reason: Reason, out: list[Event]) -> Reason:
