@@ -36,6 +36,7 @@ WORDED = (  # refusals that do not name the parameter
     (re.compile(r"verified to generate reasoning summaries", re.IGNORECASE), ("reasoning.summary",)),
     (re.compile(r"verified to stream this model", re.IGNORECASE), ("stream", "stream_options")),
     (re.compile(r"encrypted content is not supported with this model", re.IGNORECASE), ("include",)),
+    (re.compile(r"reasoning is mandatory for this endpoint", re.IGNORECASE), ("reasoning",)),  # OpenRouter
 )
 NO_THINKING = re.compile(r"does not support thinking|thinking is not supported", re.IGNORECASE)
 REFUSED = tuple(

@@ -69,6 +69,7 @@ def test_a_server_that_knows_only_the_old_name_gets_it() -> None:
         ("Model grok-4 does not support parameter reasoningEffort.", ("reasoning_effort",)),
         ('"gemma3:4b" does not support thinking', ("reasoning_effort",)),
         ("invalid temperature: only 1 is allowed for this model", ("temperature",)),
+        ("Reasoning is mandatory for this endpoint and cannot be disabled.", ("reasoning",)),
     ],
 )
 def test_a_refused_parameter_is_dropped(message: str, drop: tuple[str, ...]) -> None:
