@@ -26,7 +26,9 @@ from translation.values import Link, Message, Origin, Request, Text, ToolResult,
 VALIDATORS = {provider: validate for provider, _, validate in TARGETS}
 TURN = 7
 # An upstream's own ids and blocks go back to it as it made them, whatever they look like.
-ITS_OWN = re.compile(r"` blocks cannot be here|string too long or empty|an ID that begins with|Invalid `\w+` in `")
+ITS_OWN = re.compile(
+    r"` blocks cannot be here|string too long or empty|an ID that begins with|Base64 decoding|Invalid `\w+` in `"
+)
 
 
 class Told(Struct):

@@ -185,24 +185,6 @@ def test_other_calls_than_in_the_answer_keep_only_their_own_signatures() -> None
     assert rules == ["signature-dropped", "signature-substituted"]
 
 
-def test_a_stored_signature_that_gemini_would_refuse_is_left_out_and_noted() -> None:
-    """Stored by a version that did not look."""
-    call, text = b'{"signature":"not base64"}', b'{"pieces":[{"kind":"thought","signature":"c2ln","text":"hm"},%b]}'
-    plain = replace(answer(CASES["text"]), blocks=(Text("Hi"),))
-    spoken = replace(plain, origin=Origin("gemini", GEMINI.model, text % b'{"kind":"text","length":2,"signature":"?"}'))
-    thought = {"text": "hm", "thought": True, "thoughtSignature": "c2ln"}
-    assert parts(*history(spoken)) == ([[thought, {"text": "Hi"}]], ["signature-dropped"])
-    late, carried = b'{"kind":"text","signature":"?"}', b'{"kind":"part","part":{"toolCall":{}},"signature":"?"}'
-    whole = text % b",".join((b'{"kind":"text","length":2}', late, carried))
-    spoken = replace(plain, origin=Origin("gemini", GEMINI.model, whole))
-    assert parts(*history(spoken)) == ([[thought, {"text": "Hi"}]], ["signature-dropped"])
-    origin = Origin("gemini", GEMINI.model, call)
-    use = ToolUse("toolu_1", "Read", b"{}", Link("toolu_1", "Read", "Read", "", b"{}", origin, 1, 0))
-    found, rules = parts(*history(Message("assistant", (use,))))
-    assert found[0][0]["thoughtSignature"] == SENTINEL
-    assert rules == ["signature-dropped", "signature-substituted"]
-
-
 @pytest.mark.parametrize("name", ["one_call", "parallel_calls"])
 def test_state_of_another_upstream_is_never_sent_and_the_sentinel_stands_in(name: str) -> None:
     foreign = answer(CASES[name], replace(GEMINI, upstream="other"))

@@ -27,16 +27,15 @@ def test_each_capture_gives_the_same_events_at_any_cut(case: Case, data: st.Data
     check_cut(ADAPTER, case, data.draw(points(case)))
 
 
-def test_a_signature_that_is_not_base64_is_not_kept_and_the_turn_says_so() -> None:
-    """Gemini would refuse every request that holds it."""
-    for signature, kept in (("c2ln", True), ("c2lnbg==", True), ("not base64", False), ("c2lnx", False)):
+def test_a_signature_is_kept_whatever_it_looks_like() -> None:
+    """It is opaque: who made it knows what it means."""
+    for signature in ("c2ln", "c2lnbg==", "sig-1", "not base64"):
         decoder = GeminiDecoder({}, streams=False)
         part = b'{"text":"hi","thoughtSignature":"%b"}' % signature.encode()
         decoder.feed(b'{"candidates":[{"content":{"parts":[%b]},"finishReason":"STOP"}]}' % part)
         finished = decoder.close()[-1]
         assert isinstance(finished, Finished)
-        assert (signature.encode() in finished.state) is kept
-        assert finished.notes == (() if kept else ("a thought signature was not base64 and was left out",))
+        assert signature.encode() in finished.state
 
 
 def test_nothing_follows_the_last_event() -> None:

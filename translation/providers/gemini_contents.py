@@ -10,7 +10,7 @@ from translation.adapter import Target
 from translation.errors import InvalidRequest
 from translation.names import ToolNames
 from translation.providers.gemini_models import abilities
-from translation.providers.gemini_state import Piece, State, legible, read, restored, signatures, signed
+from translation.providers.gemini_state import Piece, State, read, restored, signatures, signed
 from translation.values import (
     Block,
     Document,
@@ -77,11 +77,12 @@ class _Contents:
 
     def _model(self, index: int, message: Message) -> list[object]:
         self._asked = {}
-        pieces = self._state(message.origin, index).pieces
+        pieces = self._state(message.origin).pieces
         restored_parts = self._restored(message, pieces)
-        parts = restored_parts or self._plain(message, index)
+        parts = restored_parts or self._plain(message)
         if signatures(pieces) > sum(isinstance(part, dict) and "thoughtSignature" in part for part in parts):
-            self._lost(index, "it is not the answer any more that a thought signature was made for")
+            what = f"messages.{index}: it is not the answer any more that a thought signature was made for"
+            self._notes.append(Note("degradation", "signature-dropped", what, index))
         if not parts:
             return [{"text": NO_CONTENT}]
         if not abilities(self._target.model).signatures or (restored_parts and any(map(_is_signed, parts))):
@@ -93,15 +94,8 @@ class _Contents:
             self._notes.append(Note("substitution", "signature-substituted", what, index))
         return parts
 
-    def _state(self, origin: Origin | None, index: int) -> State:
-        found = read(origin, self._target.upstream, self._target.model)
-        kept = legible(found)
-        if kept is not found:
-            self._lost(index, "a thought signature that was stored for it is not base64")
-        return kept
-
-    def _lost(self, index: int, why: str) -> None:
-        self._notes.append(Note("degradation", "signature-dropped", f"messages.{index}: {why}", index))
+    def _state(self, origin: Origin | None) -> State:
+        return read(origin, self._target.upstream, self._target.model)
 
     def _restored(self, message: Message, pieces: tuple[Piece, ...]) -> list[object] | None:
         if not pieces:
@@ -115,12 +109,12 @@ class _Contents:
                 texts[-1] += block.text
         return restored(pieces, texts, calls)
 
-    def _plain(self, message: Message, index: int) -> list[object]:
+    def _plain(self, message: Message) -> list[object]:
         parts: list[object] = []
         for block in message.blocks:
             if type(block) is ToolUse:
                 origin = block.link.origin if block.link else None
-                parts.append(signed(self._call(block), self._state(origin, index).signature))
+                parts.append(signed(self._call(block), self._state(origin).signature))
             elif type(block) not in (Thinking, RedactedThinking):  # another's reasoning is never told as text
                 parts += self._worded(block)
         return parts

@@ -4,13 +4,11 @@ An Anthropic client keeps the text and the calls of an answer, not where one par
 is the opaque state of a message; a call's own signature is kept with the call too, since it is known before the rest.
 """
 
-import re
 from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
 from msgspec import Raw, Struct
-from msgspec.structs import replace
 
 from translation.providers.gemini_models import abilities
 from translation.unreadable import UNREADABLE
@@ -34,7 +32,6 @@ class State(Struct, frozen=True, omit_defaults=True):
 
 NOTHING = State()
 _decoder = msgspec.json.Decoder(State)
-_BASE64 = re.compile(r"[A-Za-z0-9+/_-]*={0,2}")
 
 
 def read(origin: Origin | None, upstream: str, model: str) -> State:
@@ -47,23 +44,6 @@ def read(origin: Origin | None, upstream: str, model: str) -> State:
         return _decoder.decode(origin.state)
     except UNREADABLE:
         return NOTHING
-
-
-def is_legible(signature: str) -> bool:
-    """Gemini refuses every later request of a conversation that holds a signature which is not base64."""
-    return len(signature) % 4 == 0 and _BASE64.fullmatch(signature) is not None
-
-
-def legible(state: State) -> State:
-    """The same object, unless a signature in it would be refused: then without that, and what was only there for it."""
-    if is_legible(state.signature) and all(is_legible(piece.signature) for piece in state.pieces):
-        return state
-    pieces = tuple(
-        piece if is_legible(piece.signature) else replace(piece, signature="")
-        for piece in state.pieces
-        if is_legible(piece.signature) or piece.kind == "call" or piece.length
-    )
-    return State(pieces, state.signature if is_legible(state.signature) else "")
 
 
 def write(state: State) -> bytes:

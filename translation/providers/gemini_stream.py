@@ -24,7 +24,7 @@ from translation.events import (
     WholeBlock,
 )
 from translation.providers.gemini_errors import described
-from translation.providers.gemini_state import Piece, State, is_legible, write
+from translation.providers.gemini_state import Piece, State, write
 from translation.providers.gemini_wire import (
     Call,
     Candidate,
@@ -47,7 +47,6 @@ REFUSALS = (
 REASONS: dict[str, Reason] = {"STOP": "stop", "MAX_TOKENS": "length", **dict.fromkeys(REFUSALS, "refusal")}
 # Everything else is no answer: MALFORMED_FUNCTION_CALL, UNEXPECTED_TOOL_CALL, OTHER, and what Google may add.
 PREFIXES = ("default_api:", "default_api.")  # how the model sometimes writes a function's name
-ILLEGIBLE = "a thought signature was not base64 and was left out"
 
 
 class GeminiDecoder:
@@ -146,9 +145,6 @@ class GeminiDecoder:
         self._id = chunk.response_id or self._id
 
     def _part(self, part: Part, out: list[Event]) -> None:
-        if part.thought_signature and not is_legible(part.thought_signature):
-            part.thought_signature = ""
-            self._notes.append(ILLEGIBLE)
         if part.function_call is not None:
             self._call(part.function_call, part.thought_signature, out)
         elif part.text is not None:
