@@ -121,7 +121,7 @@ async def prepare(
         hydrated,
         restored,
         aimed,
-        _fresh((*restored, *aimed.notes), conversation, hashes),
+        _fresh((*restored, *aimed.notes), conversation, hashes, hydrated, route),
         offered,
         stored,
         waits,
@@ -162,7 +162,8 @@ def _offered(
 def aim_elsewhere(prepared: Prepared, route: Route) -> Prepared:
     """The same request for another target."""
     aimed = aim(prepared.hydrated, route, prepared.offered, prepared.stored)
-    notes = _fresh((*prepared.restored, *aimed.notes), prepared.conversation, prepared.chain)
+    told = (*prepared.restored, *aimed.notes)
+    notes = _fresh(told, prepared.conversation, prepared.chain, prepared.hydrated, route)
     return replace(prepared, aimed=aimed, notes=notes)
 
 
@@ -280,7 +281,17 @@ def _seen(link: Link, run: Ran | None) -> ToolUse | ServerToolUse:
     return ServerToolUse(link.tool_use_id, run.tool_name, arguments, MCP_TOOL_USE, block, link)
 
 
-def _fresh(notes: Sequence[Note], conversation: Conversation, hashes: Sequence[bytes]) -> tuple[Note, ...]:
-    """A repair of a message that an earlier turn stored was recorded there: storage grows by what is new only."""
-    stored, _ = conversation.deepest(hashes)
-    return tuple(note for note in notes if note.message < 0 or note.message >= stored)
+def _fresh(
+    notes: Sequence[Note], conversation: Conversation, hashes: Sequence[bytes], hydrated: Request, route: Route
+) -> tuple[Note, ...]:
+    """What an earlier turn told this upstream was recorded there: storage grows by what is new only.
+
+    The last answer is stored, but it is told for the first time; to another upstream all of the history is.
+    """
+    told, _ = conversation.deepest(hashes)
+    for index in range(told - 1, -1, -1) if notes else ():
+        if (origin := hydrated.messages[index].origin) is not None:
+            same = (origin.upstream, origin.model) == (route.target.upstream, route.target.model)
+            told = (index if index == told - 1 else told) if same else 0
+            break
+    return tuple(note for note in notes if note.message < 0 or note.message >= told)

@@ -4,6 +4,8 @@ Each request is legal for who gets it, holds nothing that another made for itsel
 state where it left it: the models see to all three.
 """
 
+import json
+
 import pytest
 from anthropic import Anthropic
 
@@ -12,6 +14,11 @@ from tests.e2e.dialects.conversation import Conversation
 from tests.e2e.dialects.models import Models
 from tests.e2e.dialects.providers import ALL, BY_NAME, NAMES
 from tests.e2e.dialects.script import STEPS
+from tests.e2e.dialects.wire import WIRES
+from tests.servers.chat import streamed_calls
+from tests.servers.client import TOOL, Client, folded, result
+from tests.servers.records import Records
+from tests.servers.script import sse_answer
 
 
 @pytest.mark.parametrize("other", NAMES)
@@ -51,3 +58,26 @@ def test_the_names_of_calls_do_not_travel(
     for maker in makers:
         conversation.turn(BY_NAME[maker].route)
     assert models.refusals == []
+
+
+def test_what_is_put_in_the_place_of_anothers_state_is_recorded(
+    client: Client, models: Models, records: Records
+) -> None:
+    """Also for answers that the store has: to their new reader they are new."""
+    gemini = WIRES["gemini"]
+    models.queue(WIRES["openai"].path, *[streamed_calls(("c1", "get_weather", {"city": "P"}))] * 2)
+    history: list[object] = ["Hi"]
+    for _ in range(2):
+        blocks = folded(client.events(*history, model=BY_NAME["openai"].route, tools=[TOOL]))
+        history += [{"role": "assistant", "content": blocks}, result(blocks[-1]["id"])]
+    seen = []
+    for _ in range(2):
+        models.queue(gemini.path, sse_answer(*gemini.text, *gemini.end))
+        with client.stream(*history, model=BY_NAME["gemini"].route, tools=[TOOL]) as (response, events):
+            blocks = folded(list(events))
+            seen.append(response.headers.get("x-bridge-warning"))
+        history += [{"role": "assistant", "content": blocks}, "And now?"]
+    turns = records.ended(client.api_key, 4)
+    rules = [[note["rule"] for note in json.loads(turn.notes) if note["kind"] == "substitution"] for turn in turns]
+    assert sorted(rules) == [[], [], [], ["signature-substituted"] * 2], "once, and of each answer"
+    assert seen == ["state-substituted", None]
