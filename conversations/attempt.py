@@ -1,5 +1,7 @@
 """One call of an upstream: sent, checked, decoded and written as the client's events, read by read."""
 
+import asyncio
+
 from conversations.redaction import scrub
 from conversations.routing import Route
 from conversations.upstream import Answer, Upstreams, key_refused
@@ -11,9 +13,11 @@ from translation.events import Event, Failed, Finished, MessageStart, Relayed, W
 from translation.overflow import counted
 from translation.policies import Watch
 from translation.values import Request, Usage
+from translation.writer import BlockWriter
 
 RAW_LIMIT = 8 * 1024 * 1024  # of an upstream's answer that is kept
 ENDING_SECONDS = 5.0  # for the figures of an answer that has ended
+SILENCE = 0.5  # seconds in the middle of a tool call, after which its block is shown
 
 
 class Attempt:
@@ -41,6 +45,8 @@ class Attempt:
         self._answer: Answer | None = None
         self._adapter = adapters.adapter(route.target.profile)
         self._writer = writer or adapters.writer(route.target.profile, request, start.id)
+        self._blocks = self._writer if isinstance(self._writer, BlockWriter) else None
+        self._silent = False  # in the middle of a call
         self.start = self._writer.start(start.id, start.model, start.usage)
         self.accumulator.feed([self.start])
 
@@ -76,8 +82,9 @@ class Attempt:
         """What the next upstream read brings; nothing when the reader was nudged."""
         if self._answer is None:
             return []
+        held = self._blocks is not None and self._blocks.holds
         try:
-            chunk = await self._answer.read()
+            chunk = await (self._within_call(self._answer) if held else self._answer.read())
         except UpstreamFault:
             events = self._decoder.close()
             if not events or not isinstance(events[-1], Finished):
@@ -97,6 +104,25 @@ class Attempt:
             self._scrub(events[-1].error)
         return events if self._watch is None else self._watch.feed(events)
 
+    async def _within_call(self, answer: Answer) -> bytes | None:
+        """Calls are shown when they are whole, so that one which is cut off is never run; but nobody waits for long."""
+        timer = asyncio.get_running_loop().call_later(SILENCE, self._fell_silent, answer)
+        try:
+            return await answer.read()
+        finally:
+            timer.cancel()
+
+    def _fell_silent(self, answer: Answer) -> None:
+        self._silent = True
+        answer.nudge()
+
+    def waited(self) -> list[WireEvent]:
+        """What is shown because the upstream says nothing more."""
+        silent, self._silent = self._silent, False
+        if silent and self._blocks is not None and self._blocks.holds:
+            return self._shown(self._blocks.release())
+        return []
+
     def _scrub(self, error: BridgeError) -> None:
         """What an upstream says of its failure in the middle of an answer, shown and kept without its key."""
         error.message = scrub(error.message.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
@@ -111,6 +137,7 @@ class Attempt:
     def go_on(self, before: "Attempt") -> list[WireEvent]:
         """Write on where an earlier attempt of the same message ended."""
         self.accumulator, self._writer, self.start = before.accumulator, before._writer, Relayed(b"")
+        self._blocks = before._blocks
         return self.end_round()
 
     def end_round(self) -> list[WireEvent]:

@@ -186,7 +186,7 @@ class Turn:
         events = await self.attempt.events()
         if self._ended is not None:
             raise self._ended
-        return await self._advance(events) if events else []
+        return await self._advance(events) if events else self.attempt.waited()
 
     def nudge(self) -> None:
         self.attempt.nudge()

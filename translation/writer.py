@@ -52,10 +52,11 @@ STOP_REASONS: dict[Reason, str] = {
 class _Call:
     """A tool call on its way out."""
 
-    __slots__ = ("arguments", "ended", "pending", "sent", "started")
+    __slots__ = ("arguments", "ended", "live", "pending", "sent", "started")
 
-    def __init__(self, started: ToolStarted) -> None:
+    def __init__(self, started: ToolStarted, *, live: bool) -> None:
         self.started = started
+        self.live = live  # its block may open before its arguments are whole
         self.arguments = ""
         self.pending: list[str] = []  # live fragments that wait for their block to open
         self.sent = ""  # what of the arguments has been written
@@ -65,9 +66,10 @@ class _Call:
 class BlockWriter:
     """Turns an answer's events into the client's stream grammar.
 
-    The block of a call starts at once, its arguments follow when they are whole. `eager` names tools whose arguments go
-    out live. Neither is so (`live`) when the answer is folded into one message, where a call that the token limit
-    cuts off is left out altogether. `hosted` are the tools that the bridge runs itself, by their names.
+    A call is written when it is whole, for clients run one that the token limit has cut as if it were: a block cannot
+    be taken back. If the upstream falls silent before that, it is `release`d: its block starts, its arguments follow.
+    `eager` names tools whose arguments go out live. Neither is so (`live`) when the answer is folded into one message.
+    `hosted` are the tools that the bridge runs itself, by their names.
     """
 
     def __init__(
@@ -139,6 +141,20 @@ class BlockWriter:
         self._calls.clear()
         self._waiting.clear()
         self._close(out)
+        return out
+
+    @property
+    def holds(self) -> bool:
+        """Whether a call waits that `release` would show."""
+        first = self._waiting[0] if self._waiting and self._live_calls else None
+        return isinstance(first, _Call) and not isinstance(self._open, _Call) and first.started.name not in self._hosted
+
+    def release(self) -> list[WireEvent]:
+        out: list[WireEvent] = []
+        first = self._waiting[0]
+        assert isinstance(first, _Call)
+        first.live = True
+        self._flush(out)
         return out
 
     def _stop_reason(self, reason: Reason) -> str:
@@ -222,12 +238,9 @@ class BlockWriter:
             raise UpstreamProtocolError(f"the upstream called a tool by a name that is none: {started.name!r}")
         if not self._blocked():
             self._close(out)
-        self._calls[started.call] = call = _Call(started)
+        self._calls[started.call] = call = _Call(started, live=started.name in self._eager)
         self._waiting.append(call)
         self._flush(out)
-
-    def _may_open(self, call: _Call) -> bool:
-        return call.ended or (self._live_calls and call.started.name not in self._hosted)
 
     def _open_call(self, call: _Call, out: list[WireEvent]) -> None:
         self._close(out)
@@ -284,7 +297,7 @@ class BlockWriter:
                 self._waiting.popleft()
                 self._write(item, out)
                 continue
-            if not self._may_open(item):
+            if not item.ended and not item.live:
                 return
             self._waiting.popleft()
             self._open_call(item, out)

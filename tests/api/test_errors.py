@@ -12,7 +12,7 @@ from tests.api.conftest import Connect, Serve, Served
 from tests.servers import chat
 from tests.servers.client import TOOL, Client, folded, names
 from tests.servers.ports import free_port
-from tests.servers.script import Abort, Answer, Raw, Silence, json_answer, sse_answer
+from tests.servers.script import Abort, Answer, Pause, Raw, Silence, json_answer, sse_answer
 
 HTML = Answer((b"<html><body>502 Bad Gateway secret-host</body></html>",), 502, {"content-type": "text/html"})
 OVERFLOW = (
@@ -163,10 +163,18 @@ def test_a_whole_answer_is_never_half_an_answer(client: Client, served: Served, 
 
 def test_a_call_that_was_cut_off_is_not_shown_as_complete(client: Client, served: Served) -> None:
     chunks = chat.call_chunks(("call_1", "get_weather", {"city": "Oslo"}))
-    served.chat(sse_answer(*chunks[:2]))
+    served.chat(sse_answer(*chunks[:2]), sse_answer(chat.chunk({"content": "I look."}), *chunks[:2]))
+    assert client.ask("Hi", tools=[TOOL], stream=True).status_code == 502, "nothing was shown"
     events = client.events("Hi", tools=[TOOL])
     assert names(events)[-1] == "error"
-    assert "content_block_stop" not in names(events)
+    assert folded(events) == [{"type": "text", "text": "I look."}]
+
+
+def test_a_call_that_was_shown_and_cut_off_is_not_shown_as_complete(client: Client, served: Served) -> None:
+    head, half, _ = chat.call_chunks(("call_1", "get_weather", {"city": "Oslo"}))
+    served.chat(sse_answer(head, half, Pause(1)))
+    events = client.events("Hi", tools=[TOOL])
+    assert names(events) == ["message_start", "content_block_start", "error"]
 
 
 def test_a_silent_upstream_is_given_up_after_the_deadline(serve: Serve, connect: Connect) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.api.conftest import BOTH, Connect, Serve, Served
 from tests.servers import chat
-from tests.servers.client import TOOL, Client, Event, body, folded, names, result
+from tests.servers.client import CLOCK, TOOL, Client, Event, body, folded, names, result
 from tests.servers.ports import wait_until
 from tests.servers.script import Gate, Raw, Silence, sse_answer
 
@@ -108,6 +108,36 @@ def test_calls_of_an_aborted_turn_are_known(client: Client, served: Served) -> N
     assert [message["role"] for message in messages][:2] == ["user", "assistant"]
     assert messages[1]["tool_calls"][0]["id"] == "call_1"
     assert next(m for m in messages if m["role"] == "tool")["content"] == "sunny"
+
+
+def test_a_call_that_comes_slowly_is_seen_before_it_is_whole(client: Client, served: Served) -> None:
+    gate = Gate()
+    head, *rest = chat.call_chunks(("call_1", "get_weather", {"city": "Oslo"}))
+    served.chat(sse_answer(head, gate, *rest, *chat.ending("tool_calls")))
+    with client.stream("Weather?", tools=[TOOL]) as (_, events):
+        seen = _until(events, "content_block_start")
+        gate.open()
+        seen += list(events)
+    (call,) = folded(seen)
+    assert (call["name"], call["input"]) == ("get_weather", {"city": "Oslo"})
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_call_that_the_token_limit_cuts_is_never_seen(client: Client, served: Served, stream: bool) -> None:
+    """Clients run what they see, `max_tokens` or not. What came whole before it is no less whole."""
+    whole = chat.call_chunks(("call_1", "get_weather", {"city": "Oslo"}))
+    cut = chat.call_chunk(1, "", "call_2", "get_time")
+    served.chat(sse_answer(*whole, cut, *chat.ending("length")))
+    if stream:
+        events = client.events("Weather?", tools=[TOOL, CLOCK])
+        seen, reason = folded(events), events[-2].data["delta"]["stop_reason"]
+    else:
+        answer = client.ask("Weather?", tools=[TOOL, CLOCK]).json()
+        seen, reason = answer["content"], answer["stop_reason"]
+    assert [(call["name"], call["input"]) for call in seen] == [("get_weather", {"city": "Oslo"})]
+    assert reason == "max_tokens"
+    (conversation,) = client.conversations()
+    assert [mapping["status"] for mapping in client.mappings(conversation["id"])] == ["pending", "truncated"]
 
 
 def test_a_server_that_stops_lets_turns_end_and_refuses_new_ones(serve: Serve, connect: Connect) -> None:
