@@ -86,8 +86,8 @@ def healed(request: Request, target: Target, sent: UpstreamRequest, error: Bridg
         bare = speaker.without_state(sent)
         return Healed(bare) if bare is not sent else None
     found = remedy(body, sent) if error.status == 400 else None
-    if found is None:
-        return None
+    if found is None or (found.max_tokens is not None and relays(target.profile)):
+        return None  # Anthropic's clients know what to do about its own words
     profile = remembered(target.profile, found)
     limited = request if found.max_tokens is None else replace(request, max_tokens=found.max_tokens)
     again = speaker.build(limited, replace(target, profile=profile))

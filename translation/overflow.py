@@ -7,7 +7,7 @@ import re
 from fnmatch import fnmatchcase
 
 from translation.adapter import Target
-from translation.errors import PromptTooLong
+from translation.errors import PromptTooLong, UpstreamRefused
 
 CODES = ("context_length_exceeded", "model_max_prompt_tokens_exceeded", "exceed_context_size_error", "1261")
 
@@ -17,6 +17,7 @@ NUMBERED = tuple(
     for pattern in (
         r"prompt is too long: (?P<n>\d+) tokens > (?P<m>\d+) maximum",
         r"exceed context limit: (?P<a>\d+) \+ (?P<b>\d+) > (?P<m>\d+)",
+        r"tokens.{0,40}is too large: (?P<b>\d+)\b.*?context length is (?P<m>\d+) .*? has (?P<a>\d+) input tokens",
         (
             r"maximum context length (?:is|of) (?P<m>\d+) tokens"
             r".*?(?:resulted in|request has|requested(?: about| a total of)?) (?P<n>\d+)"
@@ -28,7 +29,7 @@ NUMBERED = tuple(
         r"input \((?P<n>\d+) tokens\) is longer than the model's context length(?: \((?P<m>\d+) tokens\))?",
         r"request \((?P<n>\d+) tokens\) exceeds the available context size \((?P<m>\d+) tokens\)",
         r"prompt contains (?P<n>\d+) tokens.*?too large for model with (?P<m>\d+) maximum context length",
-        r"exceeded model token limit: (?P<m>\d+) \(requested: (?P<n>\d+)\)",
+        r"exceeded model token limit: (?P<m>\d+)(?: \(requested: (?P<n>\d+)\))?",
         r"input token count \(?(?P<n>\d+)\)? exceeds the maximum number of tokens allowed \(?(?P<m>\d+)\)?",
         r"prompt token count of (?P<n>\d+) exceeds the limit of (?P<m>\d+)",
         r"prompt length (?P<n>\d+) is greater than max_seq_len (?P<m>\d+)",
@@ -41,19 +42,20 @@ WORDED = re.compile(
     r"|reduce the length of the (?:messages|prompt|input)|prompt is too long",
     re.IGNORECASE,
 )
-# The prompt (a, or n without b) fits into the window (m), the answer that was asked for (b) does not.
-ANSWERS = tuple(
-    re.compile(pattern, re.DOTALL)
+# The prompt (n, or all of t that is not c) fits; the answer that was asked for (c) does not fit beside it.
+ANSWER = tuple(
+    re.compile(pattern, re.IGNORECASE | re.DOTALL)
     for pattern in (
         (
             r"max_(?:completion_)?tokens.{0,40}is too large.*?maximum context length is (?P<m>\d+) tokens"
-            r" and your request has (?P<a>\d+) input tokens"
+            r" and your request has (?P<n>\d+) input tokens"
         ),
         (
-            r"maximum context length (?:is|of) (?P<m>\d+) tokens.*?requested(?: about| a total of)? (?P<n>\d+) tokens"
-            r".*?(?P<b>\d+) (?:tokens )?(?:in|for) the (?:completion|output)"
+            r"maximum context length (?:is|of) (?P<m>\d+) tokens.*?requested(?: about| a total of)? (?P<t>\d+) tokens"
+            r".*?(?P<c>\d+) (?:tokens )?(?:in|for|of) the (?:completion|output)"
         ),
-        r"passed (?P<a>\d+) input tokens and requested \d+ output tokens.*?context length is only (?P<m>\d+)",
+        r"exceed context limit: (?P<n>\d+) \+ \d+ > (?P<m>\d+)",
+        r"passed (?P<n>\d+) input tokens and requested \d+ output tokens.*?context length is only (?P<m>\d+)",
     )
 )
 # The model never answers with as much as was asked for.
@@ -70,14 +72,15 @@ MOST = tuple(
 )
 
 
-def overflow(message: str, code: str = "") -> PromptTooLong | None:
-    """The client's error, if that is what the upstream's error says."""
-    if answer_limit(message) is not None or answer_most(message) is not None:
+def overflow(message: str, code: str = "") -> PromptTooLong | UpstreamRefused | None:
+    """The client's error, if that is what the upstream's error says; the upstream's where a shorter answer would do."""
+    if answer_most(message) is not None:
         return None
     for pattern in NUMBERED:
         found = pattern.search(message)
         if found:
-            return PromptTooLong(*_numbers(found.groupdict()))
+            too_long = PromptTooLong(*_numbers(found.groupdict()))
+            return too_long if answer_limit(message) is None else UpstreamRefused(too_long.message)
     if code in CODES or WORDED.search(message):
         return PromptTooLong()
     return None
@@ -102,12 +105,11 @@ def window(target: Target) -> int:
 
 def answer_limit(message: str) -> int | None:
     """How many tokens of answer still fit, where the upstream says that `max_tokens` alone is too large."""
-    for pattern in ANSWERS:
-        found = pattern.search(message)
-        if found:
+    for pattern in ANSWER:
+        if found := pattern.search(message):
             told = {name: int(number) for name, number in found.groupdict().items()}
-            prompt = told["a"] if "a" in told else told["n"] - told["b"]
-            return told["m"] - prompt if 0 < prompt < told["m"] else None
+            room = told["m"] - (told["n"] if "n" in told else told["t"] - told["c"])
+            return room if room > 0 else None
     return None
 
 

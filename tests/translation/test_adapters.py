@@ -53,6 +53,13 @@ def test_an_answer_limit_is_lowered_for_this_request_only() -> None:
     assert found.remedy is None
 
 
+def test_anthropics_own_limit_is_left_to_its_clients() -> None:
+    target = Target("anthropic", "claude-opus-4-1", PROFILES["anthropic"])
+    sent = adapter(target.profile).build(REQUEST, target)
+    body = refusal("input length and `max_tokens` exceed context limit: 186433 + 20000 > 200000")
+    assert healed(REQUEST, target, sent, UpstreamRefused("no"), body) is None
+
+
 def test_what_nothing_is_known_about_stays_refused() -> None:
     sent = adapter(VLLM.profile).build(REQUEST, VLLM)
     assert healed(REQUEST, VLLM, sent, UpstreamRefused("no"), refusal("your messages are rude")) is None

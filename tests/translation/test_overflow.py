@@ -3,7 +3,7 @@
 import pytest
 
 from translation.adapter import Target
-from translation.errors import PromptTooLong
+from translation.errors import PromptTooLong, UpstreamRefused
 from translation.overflow import answer_limit, counted, overflow
 from translation.providers.profiles import PROFILES
 
@@ -99,16 +99,53 @@ def test_numbers_that_the_upstream_does_not_tell_are_estimated(
     assert counted(PromptTooLong(*told), target, estimate).message == f"prompt is too long: {said}"
 
 
+def test_a_limit_may_come_without_what_was_found() -> None:
+    refused = overflow("Invalid request: Your request exceeded model token limit: 262144")
+    assert isinstance(refused, PromptTooLong)
+    assert (refused.found, refused.limit) == (0, 262144)
+
+
 def test_another_error_is_not_an_overflow() -> None:
     assert overflow("Unsupported parameter: 'max_tokens'", "unsupported_parameter") is None
     assert answer_limit("Unsupported parameter: 'max_tokens'") is None
 
 
-def test_an_answer_that_is_too_long_is_not_a_prompt_that_is() -> None:
-    message = (
+BESIDE = {
+    "vllm": (
         "'max_tokens' or 'max_completion_tokens' is too large: 32000. This model's maximum context length is 32768 "
-        "tokens and your request has {} input tokens (32000 > 32768 - {})."
-    )
-    assert overflow(message.format(5000, 5000)) is None
-    assert answer_limit(message.format(5000, 5000)) == 27768
-    assert answer_limit(message.format(40000, 40000)) is None
+        "tokens and your request has {prompt} input tokens (32000 > 32768 - {prompt})."
+    ),
+    "older vllm": (
+        "This model's maximum context length is 32768 tokens. However, you requested {total} tokens ({prompt} in the "
+        "messages, 32000 in the completion). Please reduce the length of the messages or completion."
+    ),
+    "completions": (
+        "This model's maximum context length is 32768 tokens, however you requested {total} tokens ({prompt} in your "
+        "prompt; 32000 for the completion). Please reduce your prompt; or completion length."
+    ),
+    "openrouter": (
+        "This endpoint's maximum context length is 32768 tokens. However, you requested about {total} tokens ({prompt} "
+        "of text input, 32000 in the output). Please reduce the length of either one."
+    ),
+    "sglang": (
+        "Requested token count exceeds the model's maximum context length of 32768 tokens. You requested a total of "
+        "{total} tokens: {prompt} tokens from the input messages and 32000 tokens for the completion."
+    ),
+    "claude": "input length and `max_tokens` exceed context limit: {prompt} + 32000 > 32768, decrease input length",
+    "newer vllm": (
+        "You passed {prompt} input tokens and requested 32000 output tokens. However, the model's context length is "
+        "only 32768 tokens."
+    ),
+}
+
+
+@pytest.mark.parametrize("who", BESIDE)
+def test_an_answer_that_does_not_fit_beside_its_prompt_may_be_shorter(who: str) -> None:
+    fits = BESIDE[who].format(prompt=5000, total=37000)
+    assert answer_limit(fits) == 27768
+    refused = overflow(fits)
+    assert isinstance(refused, UpstreamRefused), "it can be sent again"
+    assert refused.message == "prompt is too long: 37000 tokens > 32768 maximum", "should that be refused, too"
+    longer = BESIDE[who].format(prompt=40000, total=72000)
+    assert answer_limit(longer) is None
+    assert isinstance(overflow(longer), PromptTooLong)
