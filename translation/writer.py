@@ -236,7 +236,9 @@ class BlockWriter:
     def _start_call(self, started: ToolStarted, out: list[WireEvent]) -> None:
         if not is_name(started.name):
             raise UpstreamProtocolError(f"the upstream called a tool by a name that is none: {started.name!r}")
-        if not self._blocked():
+        if (
+            self._open == "text"
+        ):  # thinking stays open until the call is shown: what fails before that can be asked anew
             self._close(out)
         self._calls[started.call] = call = _Call(started, live=started.name in self._eager)
         self._waiting.append(call)

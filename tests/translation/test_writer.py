@@ -216,6 +216,19 @@ def test_a_released_call_starts_and_its_arguments_follow() -> None:
     assert writer.feed([ToolDropped(1)]) == []
 
 
+def test_thinking_stays_open_until_the_call_after_it_is_shown() -> None:
+    """Nothing is complete yet: a client that sees an error now asks again."""
+    writer = BlockWriter(signature="")
+    writer.feed([ThinkingDelta("hm")])
+    assert writer.feed([ToolStarted(0, "a", id="t0")]) == []
+    wire = writer.feed([ToolEnded(0, "{}")])
+    assert wire[:3] == [
+        BlockDelta(0, "signature_delta", ""),
+        BlockStop(0),
+        BlockStart(1, STARTED),
+    ]
+
+
 def test_a_folded_answer_holds_nothing_that_could_be_released() -> None:
     writer = BlockWriter(signature="", live=False)
     writer.feed([ToolStarted(0, "a", id="t0")])
