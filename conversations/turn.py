@@ -288,7 +288,7 @@ class Turn:
             case Finished() as finished:
                 wire += await self._complete(finished)
             case Failed(error=error):
-                if not wire:
+                if not wire or not (self._shown or self.ask.request.stream):
                     raise error
                 self._failure = error  # what came before it is shown first
         return wire

@@ -161,6 +161,17 @@ def test_a_whole_answer_is_never_half_an_answer(client: Client, served: Served, 
     assert (response.status_code >= 400, response.json()["error"]["type"]) == (True, kind)
 
 
+def test_a_whole_answer_that_went_wrong_at_its_end_is_asked_for_again(serve: Serve, connect: Connect) -> None:
+    """Its client has seen nothing of it, whatever came before."""
+    served = serve(BRIDGE_UPSTREAM_RETRIES="1")
+    call = {"id": "call_1", "type": "function", "function": {"name": "get_weather", "arguments": "Oslo"}}
+    said = {"role": "assistant", "content": "I look.", "tool_calls": [call]}
+    odd = json_answer({"choices": [{"index": 0, "message": said, "finish_reason": "tool_calls"}]})
+    served.chat(odd, chat.text("Sunny."))
+    answer = connect(served).ask("Hi", tools=[TOOL]).json()
+    assert answer["content"] == [{"type": "text", "text": "Sunny."}]
+
+
 def test_a_call_that_was_cut_off_is_not_shown_as_complete(client: Client, served: Served) -> None:
     chunks = chat.call_chunks(("call_1", "get_weather", {"city": "Oslo"}))
     served.chat(sse_answer(*chunks[:2]), sse_answer(chat.chunk({"content": "I look."}), *chunks[:2]))
