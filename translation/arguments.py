@@ -10,8 +10,12 @@ from translation.errors import UpstreamProtocolError
 from translation.unicode import well_formed
 from translation.unreadable import UNREADABLE
 
-FENCE = re.compile(r"\A```\w*\s*(.*?)\s*```\Z", re.DOTALL)
-TRAILING = re.compile(r'("(?:[^"\\]|\\.)*+")|,(?=\s*+[}\]])', re.DOTALL)  # a comma before a bracket, outside of strings
+FENCE = re.compile(r"\A```\w*+\s*+(.*)```\Z", re.DOTALL)
+# A string that has no end goes on to the end of the text: looked for from each of its quotes, it would take minutes.
+STRING = r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)'
+TRAILING = re.compile(rf"({STRING})|,(?=\s*+[}}\]])", re.DOTALL)  # a comma before a bracket, outside of strings
+BRACKETS = re.compile(rf"{STRING}|([{{}}\[\]])", re.DOTALL)  # outside of strings
+CLOSING = {"{": "}", "[": "]"}
 PLACEHOLDERS = ("", "{}", "null", '""')  # some servers send one of these first, and the arguments after it
 
 
@@ -113,6 +117,16 @@ def _refused(constant: str) -> None:
 
 
 def _closed(text: str) -> object:
+    """Without what follows the object, or with the brackets that it lacks. What ends inside a value, or before one, is
+    not closed: no call may run without a part of what was meant."""
+    missing: list[str] = []
+    for bracket in BRACKETS.findall(text):
+        if bracket in CLOSING:
+            missing.append(CLOSING[bracket])
+        elif bracket and missing:
+            missing.pop()
+    if missing:
+        return _decoded(text + "".join(reversed(missing)))
     try:
         return jiter.from_json(text.encode("utf-8", "surrogatepass"), partial_mode=True, allow_inf_nan=False)
     except ValueError:

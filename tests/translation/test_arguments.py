@@ -69,6 +69,8 @@ MENDED = [
     ('"  {\\"a\\":1} "', '{"a":1}', "encoded twice"),
     ('{"a":[1,{"b":2', '{"a":[1,{"b":2}]}', "cut short"),
     ('{"a":1', '{"a":1}', "cut short"),
+    ('{"a":"]}\\""', '{"a":"]}\\""}', "cut short"),
+    ('{"a":1}{"a":1}', '{"a":1}', "cut short"),
     ('{"a":"x\ny\tz"}', '{"a":"x\\ny\\tz"}', "does not allow"),
     ('{"a":"\\ud83d!"}', '{"a":"\ufffd!"}', "does not allow"),
     ('{"a":"\ud83d"}', '{"a":"\ufffd"}', "does not allow"),
@@ -86,8 +88,13 @@ def test_what_can_be_mended_is_mended_and_said(text: str, whole: str, how: str) 
 
 
 @pytest.mark.parametrize(
-    "text", ["[1]", "5", "nul", "oops", '{"a":NaN}', "{oops}", '"text"', '{"', "[" * 100_000, '{"a":' * 100_000]
-)
+    "text",
+    [
+        "[1]", "5", "nul", "oops", '{"a":NaN}', "{oops}", '"text"', '{"', "[" * 100_000, '{"a":' * 100_000, "}",
+        '{"a":"' + '\\"x' * 100_000, '{"a":"' + '\\"' * 100_000 + "\\", "```" + " " * 100_000,
+        '{"a":1,"path":"/et', '{"a":1,"pa', '{"a":1,"path":', '{"a":1,', '{"a":1,"force":fal',
+    ],
+)  # fmt: skip
 def test_what_holds_no_object_is_an_error(text: str) -> None:
     arguments = Arguments()
     arguments.feed(text)
