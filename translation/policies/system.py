@@ -1,6 +1,7 @@
 """Rules about the system prompt."""
 
 import re
+from collections.abc import Callable
 
 from msgspec.structs import replace
 
@@ -8,20 +9,19 @@ from translation.policies.policy import Policy
 from translation.values import Note, Request, Text
 
 BILLING = re.compile(r"\s*x-anthropic-billing-header:[^\n]*\n*")
-OPENING = "<system-reminder>"
-REMINDER = re.compile(r"\s*<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
+OPENING, CLOSING = "<system-reminder>", "</system-reminder>"
 
 
 def strip_billing_header(request: Request, policy: Policy, notes: list[Note]) -> Request:
     """R2: Claude Code's billing header differs in every request, and would cost every prompt cache its prefix."""
-    return _cut(request, BILLING, "the billing header was left out of the system prompt", notes)
+    return _cut(request, _without_header, "the billing header was left out of the system prompt", notes)
 
 
 def strip_system_reminders(request: Request, policy: Policy, notes: list[Note]) -> Request:
     """R2: `<system-reminder>` hints in the system prompt are Claude Code's own, and mean nothing to other models."""
     if not any(OPENING in block.text for block in request.system):
         return request
-    return _cut(request, REMINDER, "reminders were left out of the system prompt", notes)
+    return _cut(request, without_reminders, "reminders were left out of the system prompt", notes)
 
 
 def add_guardrail(request: Request, policy: Policy, notes: list[Note]) -> Request:
@@ -36,13 +36,21 @@ def add_guidance(request: Request, policy: Policy, notes: list[Note]) -> Request
 
 def without_reminders(text: str) -> str:
     """The same string when there are none; what stood on both sides of one is on lines of its own."""
-    return REMINDER.sub("\n", text).strip() if OPENING in text else text
+    start = text.find(OPENING)
+    if start < 0:
+        return text
+    kept, begun = [], 0
+    while start >= 0 and (end := text.find(CLOSING, start)) >= 0:
+        kept.append(text[begun:start].strip())
+        begun = end + len(CLOSING)
+        start = text.find(OPENING, begun)
+    return "\n".join((*kept, text[begun:].strip())).strip()
 
 
-def _cut(request: Request, hint: re.Pattern[str], what: str, notes: list[Note]) -> Request:
+def _cut(request: Request, without: Callable[[str], str], what: str, notes: list[Note]) -> Request:
     kept = []
     for block in request.system:
-        text = _without(hint, block.text)
+        text = without(block.text)
         if text == block.text:
             kept.append(block)
         elif text:
@@ -53,11 +61,9 @@ def _cut(request: Request, hint: re.Pattern[str], what: str, notes: list[Note]) 
     return replace(request, system=tuple(kept), raw_system=b"")
 
 
-def _without(hint: re.Pattern[str], text: str) -> str:
+def _without_header(text: str) -> str:
     """The billing header is only one at the beginning."""
-    if hint is REMINDER:
-        return without_reminders(text)
-    found = hint.match(text)
+    found = BILLING.match(text)
     return text[found.end() :] if found else text
 
 

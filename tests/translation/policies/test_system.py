@@ -1,11 +1,16 @@
 """R2, the guardrail and the guidance in the system prompt."""
 
+import re
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests.translation.policies.requests import AGENTIC, CONSERVATIVE, asked, fired, switched, under, user
 from translation.policies import Policy
 from translation.policies.policy import GUARDRAIL
+from translation.policies.system import without_reminders
 from translation.values import Text
 
 BILLING = "x-anthropic-billing-header: cc_version=2.1.325; cch=a5145;"
@@ -65,3 +70,15 @@ def test_nothing_is_changed_toward_anthropic(policy: Policy) -> None:
     governed, notes = under(replace(policy, guidance="Prefer Glob."), request, "anthropic")
     assert governed is request
     assert notes == ()
+
+
+@given(st.lists(st.sampled_from(["<system-reminder>", "</system-reminder>", " ", "\n", "a", "b"]), max_size=12))
+def test_each_reminder_goes_with_the_space_around_it(pieces: list[str]) -> None:
+    text = "".join(pieces)
+    expected = re.sub(r"\s*<system-reminder>.*?</system-reminder>\s*", "\n", text, flags=re.DOTALL).strip()
+    assert without_reminders(text) == (expected if "<system-reminder>" in text else text)
+
+
+def test_reminders_are_found_in_linear_time() -> None:
+    text = "<system-reminder>" * 100_000 + " " * 100_000 + "x"
+    assert without_reminders(text) == text
