@@ -19,6 +19,7 @@ from translation.providers.openai_responses import OpenAIResponses
 from translation.providers.profiles import Profile
 from translation.relay import RelayWriter
 from translation.remedies import Remedy, remedy, remembered
+from translation.state import OUR_SIGNATURE
 from translation.values import Note, Request
 from translation.writer import NONE_HOSTED, BlockWriter
 
@@ -64,7 +65,7 @@ def writer(profile: Profile, request: Request, message_id: str, hosted: Mapping[
     if relays(profile):
         return RelayWriter()
     return BlockWriter(
-        signature=f"toolbridge_{message_id}",
+        signature=OUR_SIGNATURE + message_id,
         eager=frozenset(tool.name for tool in request.tools if tool.eager),
         omit_thinking=request.thinking is not None and request.thinking.display == "omitted",
         live=request.stream,

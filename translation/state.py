@@ -13,6 +13,7 @@ from translation.errors import UnknownToolResult
 from translation.values import Link, Message, Note, Origin, Request, ServerToolUse, ToolResult, ToolUse
 
 MCP_TOOL_USE = "mcp_tool_use"
+OUR_SIGNATURE = "toolbridge_"  # how the bridge signs the thinking of models that do not sign their own
 
 
 class Snapshot(Struct, frozen=True):

@@ -287,6 +287,13 @@ def test_unsigned_thinking_is_never_sent() -> None:
     assert rules(sent) == ["thinking-dropped", "thinking-disabled"]
 
 
+def test_thinking_that_the_bridge_signed_for_another_is_never_sent() -> None:
+    """Also when the store knows the answer no more, or not in this place: in a history that was cut or edited."""
+    signed = read(BODY.replace(b'"signature":"Eq=="', b'"signature":"toolbridge_msg_1"'))
+    assert rules(build(signed)) == ["thinking-dropped", "thinking-disabled"]
+    assert rules(build(made_by("anthropic", request=signed))) == [], "from a bridge behind this one"
+
+
 def test_an_answer_that_was_all_thinking_keeps_a_place() -> None:
     answer = Message("assistant", (Thinking("t", "s"), RedactedThinking("d")), origin=Origin("minimax", "m"))
     request = Request(model="m", messages=(Message("user", (Text("a"),)), answer), max_tokens=1)

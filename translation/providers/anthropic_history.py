@@ -13,6 +13,7 @@ from translation.history import NO_CONTENT, joined
 from translation.names import ToolNames
 from translation.providers.anthropic_searches import own, served
 from translation.providers.anthropic_state import remembered
+from translation.state import OUR_SIGNATURE
 from translation.values import Block, Message, Note, RedactedThinking, Request, Thinking, ToolResult, ToolUse
 
 THINKING = ("thinking", "redacted_thinking")
@@ -97,15 +98,17 @@ def _with_end(message: Message, index: int, notes: list[Note]) -> Message:
 
 
 def _unwelcome(message: Message, upstream: str) -> str:
-    """By provenance, never by looks. What the store does not know passes, unless it has no signature at all."""
+    """By provenance, never by looks. What the store does not know passes, unless it bears no signature or our own."""
     if message.role != "assistant" or not any(map(_is_thinking, message.blocks)):
         return ""
     links = [block.link for block in message.blocks if isinstance(block, ToolUse) and block.link is not None]
     makers = {link.origin.upstream for link in links} | ({message.origin.upstream} if message.origin else set())
     if makers - {upstream}:
         return f"{', '.join(sorted(makers - {upstream}))} made it"
-    unsigned = any(isinstance(block, Thinking) and not block.signature for block in message.blocks)
-    return "it bears no signature" if unsigned else ""
+    signatures = [block.signature for block in message.blocks if isinstance(block, Thinking)]
+    if not makers and any(signature.startswith(OUR_SIGNATURE) for signature in signatures):
+        return "it bears the bridge's own signature"
+    return "" if all(signatures) else "it bears no signature"
 
 
 def _is_thinking(block: Block) -> bool:
