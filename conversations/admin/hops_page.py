@@ -11,6 +11,7 @@ from conversations.admin.bundle import bundle
 from conversations.admin.content import pretty, reads_content
 from conversations.admin.diffs import Diff, diff
 from conversations.admin.replay_page import may_replay
+from conversations.admin.replayed import replayed
 from conversations.admin.toolchain_page import log_opening
 from conversations.models import Turn
 from conversations.store.packing import unpacked
@@ -63,11 +64,13 @@ def _hops(turn: Turn, *, readable: bool) -> tuple[hops.Hop, ...]:
     )
     answer = turn.messages.exclude(message_id="").first()
     meta, came = dict(hops.headers(bytes(turn.sent_meta))), dict(hops.headers(bytes(turn.answer_meta)))
+    sent = stored.sent(turn)
     sides = (
         ("received", "Received", "What the client asked, as it is stored", hops.received(turn, context),
          (("messages", str(len(stored_path))), ("model", turn.requested_model))),
-        ("sent", "Sent", "What went upstream, byte for byte", stored.sent(turn),
-         (("upstream", turn.upstream), ("path", meta.get("path", "")), ("model", turn.resolved_model))),
+        ("sent", "Sent", "What went upstream, byte for byte", sent,
+         (("upstream", turn.upstream), ("path", meta.get("path", "")), ("model", turn.resolved_model),
+          ("thinking_replayed", replayed(sent)))),
         ("answered", "Answered", "What the upstream said, raw", _answered(turn),
          (("status", came.get("status", "")), ("type", came.get("content_type", "")))),
         ("delivered", "Delivered", "What the client got", hops.delivered(turn, answer),

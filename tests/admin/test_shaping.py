@@ -11,6 +11,7 @@ from conversations import wording
 from conversations.admin import context, diffs, hops, redaction, toolchain
 from conversations.admin.content import SHOWN, TAIL, shown
 from conversations.admin.parts import parts
+from conversations.admin.replayed import replayed
 from conversations.models import ToolMapping, Turn
 
 HASHES = {name: name.encode().ljust(16) for name in "abcdef"}
@@ -212,3 +213,32 @@ def test_a_request_is_rebuilt_from_its_parts() -> None:
         "output_config": {"effort": "low"}, "system": "be kind", "tools": [],
         "messages": [{"role": "user", "content": [{"type": "text", "text": "hi"}]}],
     }  # fmt: skip
+
+
+CALLED = {"role": "assistant", "content": None, "tool_calls": [{"id": "c"}]}
+CALL = {"type": "tool_use", "id": "t", "name": "a", "input": {}}
+FUNCTION = {"functionCall": {"name": "a", "args": {}}}
+SKIP = "skip_thought_signature_validator"
+SAID, ASKED, OUTPUT = {"role": "assistant", "content": []}, {"role": "user"}, {"type": "function_call_output"}
+ITEM, REASONING = {"type": "function_call"}, {"type": "reasoning"}
+
+
+@pytest.mark.parametrize(
+    ("sent", "words"),
+    [
+        ({"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yes"}]}, ""),
+        ({"messages": [{**CALLED, "reasoning_content": "hm"}, {**CALLED, "reasoning_content": " "}, CALLED]}, "1/3"),
+        ({"messages": [{**CALLED, "content": "<think>hm</think>"}, {**CALLED, "reasoning_details": [{}]}]}, "2/2"),
+        ({"messages": [{"role": "assistant", "content": [{"type": "thinking"}, CALL]}, {"content": [CALL]}]}, "1/2"),
+        (
+            {"contents": [{"parts": [{"text": "hi"}]}, {"parts": [{**FUNCTION, "thoughtSignature": "s"}, FUNCTION]}]},
+            "1/1",
+        ),
+        ({"contents": [{"parts": [{**FUNCTION, "thoughtSignature": SKIP}]}]}, "0/1"),
+        ({"input": [ASKED, REASONING, ITEM, ITEM, OUTPUT, ITEM, OUTPUT, REASONING, SAID, ITEM]}, "2/3"),
+        ({"input": ["to embed"]}, ""),
+        ([], ""),
+    ],
+)
+def test_the_reasoning_that_went_back_is_counted(sent: object, words: str) -> None:
+    assert replayed(json.dumps(sent).encode()) == words

@@ -102,6 +102,10 @@ def test_every_hop_is_shown_and_compared(browser: Client, turn: Turn) -> None:
     for title in ("1. Received", "2. Sent", "3. Answered", "4. Delivered"):
         assert title in page
     assert "&quot;messages&quot;" in page
+    Turn.objects.filter(pk=1).update(
+        sent_tail=b'{"messages":[{"role":"assistant","tool_calls":[{}],"reasoning":"hm"}]}'
+    )
+    assert "thinking_replayed 1/1" in browser.get(HOPS).text
     assert 'class="tb-diff-added"' in browser.get(f"{HOPS}?diff=received-sent").text
     assert "v1/messages" in browser.get(f"{HOPS}?as=curl-received").text
     assert "$UPSTREAM_BASE_URL" in browser.get(f"{HOPS}?as=curl-sent").text
