@@ -93,6 +93,17 @@ def test_fragments_before_the_name_are_kept() -> None:
     assert describe(events)[1] == {"type": "ToolEnded", "call": 0, "arguments": '{"x":1}', "state": {"id": "a"}}
 
 
+@pytest.mark.parametrize("status", [None, "completed"])
+def test_a_call_that_is_not_said_to_be_cut_off_waits_for_the_responses_own_status(status: str | None) -> None:
+    half = done(type="function_call", name="f", arguments='{"a', status=status)
+    reply = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+    events = run(half, {"type": "response.incomplete", "response": reply})
+    assert [event["type"] for event in describe(events)] == ["ToolStarted", "ToolDropped", "Finished"]
+    failed = run(half, COMPLETED)[-1]
+    assert isinstance(failed, Failed)
+    assert "not a JSON object" in failed.error.message
+
+
 def test_mended_arguments_are_told() -> None:
     events = run(done(type="function_call", name="f", arguments='{"a":"b"'), COMPLETED)
     assert describe(events)[1]["arguments"] == '{"a":"b"}'
