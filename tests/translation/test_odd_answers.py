@@ -144,7 +144,7 @@ THINK, DETAIL = chunk({"reasoning": "hm"}), {"type": "reasoning.text", "text": "
         ([THINK, chunk(finish="stop"), THINK, ending(SAY_A)], "hm|a", "end_turn"),
         ([ending(chunk({"reasoning_details": [DETAIL]})), chunk({"reasoning_details": [DETAIL]})], "hm", "end_turn"),
         ([ending(SAY_A), {"error": {"message": "late"}}], "a", "end_turn"),
-        ([ending(piece("[", "Read", "a")), {"error": {"message": "late"}}], "{}", "not a JSON object: '['"),
+        ([ending(piece("[", "Read", "a")), {"error": {"message": "late"}}], "", "not a JSON object: '['"),
         ([ending(piece("{", "Read", "a")), ending(piece("}"))], "{}", "tool_use"),
         ([ending(piece(ONE, "Read", "a")), ending(piece(TWO, "Read", "b", 1))], f"{ONE}|{TWO}", "tool_use"),
         ([ending(piece(ONE, "Read", "a")), ending(piece(TWO, "Read", "b"))], f"{ONE}|{TWO}", "tool_use"),

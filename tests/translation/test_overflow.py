@@ -75,7 +75,7 @@ def test_numbers_are_told_in_the_words_that_clients_know(message: str) -> None:
 )
 def test_without_numbers_it_is_known_all_the_same(message: str, code: str) -> None:
     found = overflow(message, code)
-    assert found is not None
+    assert isinstance(found, PromptTooLong)
     assert 0 in (found.found, found.limit)
 
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from tests.validators.gemini import validate
 from translation.adapter import Target, UpstreamRequest
 from translation.adapters import healed
+from translation.errors import UpstreamRefused
 from translation.overflow import overflow
 from translation.providers.gemini import Gemini
 from translation.providers.openai_chat import OpenAIChat
@@ -162,7 +163,7 @@ def test_an_answer_that_does_not_fit_is_asked_for_shorter() -> None:
     ],
 )
 def test_a_prompt_that_fits_is_not_too_long_for_the_answer_that_does_not(words: str) -> None:
-    assert overflow(words, "context_length_exceeded") is None
+    assert type(overflow(words, "context_length_exceeded")) is UpstreamRefused
     assert said(words) == Remedy(words, max_tokens=24768)
 
 

@@ -199,9 +199,9 @@ WHOLE_CALL = [BlockDelta(0, "input_json_delta", '{"x":1}'), BlockStop(0)]
 
 def test_a_call_is_written_when_it_is_whole() -> None:
     writer = BlockWriter(signature="")
-    assert not writer.holds
+    assert (writer.feed([]), writer.holds) == ([], False)
     assert writer.feed([ToolStarted(0, "a", id="t0"), ToolArguments(0, '{"x"')]) == []
-    assert writer.holds
+    assert (writer.blocks, writer.holds) == (0, True)
     assert writer.feed([ToolEnded(0, '{"x":1}')]) == [BlockStart(0, STARTED), *WHOLE_CALL]
     assert (writer.blocks, writer.holds) == (1, False)
 
@@ -210,9 +210,9 @@ def test_a_released_call_starts_and_its_arguments_follow() -> None:
     writer = BlockWriter(signature="")
     writer.feed([ToolStarted(0, "a", id="t0"), ToolStarted(1, "a", id="t1"), ToolArguments(0, '{"x"')])
     assert writer.release() == [BlockStart(0, STARTED)]
-    assert not writer.holds, "the next one waits for its turn"
+    assert (writer.blocks, writer.holds) == (1, False), "the next one waits for its turn"
     assert writer.feed([ToolEnded(0, '{"x":1}')]) == WHOLE_CALL
-    assert writer.holds
+    assert (writer.blocks, writer.holds) == (1, True)
     assert writer.feed([ToolDropped(1)]) == []
 
 

@@ -78,6 +78,8 @@ def test_what_is_put_in_the_place_of_anothers_state_is_recorded(
             seen.append(response.headers.get("x-bridge-warning"))
         history += [{"role": "assistant", "content": blocks}, "And now?"]
     turns = records.ended(client.api_key, 4)
-    rules = [[note["rule"] for note in json.loads(turn.notes) if note["kind"] == "substitution"] for turn in turns]
+    rules = [
+        [note["rule"] for note in json.loads(bytes(turn.notes)) if note["kind"] == "substitution"] for turn in turns
+    ]
     assert sorted(rules) == [[], [], [], ["signature-substituted"] * 2], "once, and of each answer"
     assert seen == ["state-substituted", None]
