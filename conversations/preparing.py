@@ -25,12 +25,13 @@ from translation.client.identity import MODE, Identity
 from translation.client.parse import parse_system
 from translation.client.stored import fingerprint, is_content, parse_message
 from translation.client.tools import tools as parse_tools
-from translation.errors import ThreadRefused
+from translation.errors import InvalidRequest, ThreadRefused
 from translation.history import repair
 from translation.hosted import Offer, call_block, offer, relaxed
 from translation.hosted_history import NOTHING_STORED, Stored, unanswered, waiting
 from translation.hosted_history import told as tell
 from translation.mcp_servers import without_connector
+from translation.places import told as told_place
 from translation.state import MCP_TOOL_USE, Snapshot, Wanted, continues, hydrate, restore, unknown_results, wanted
 from translation.values import Link, Message, Note, Request, ServerToolUse, Text, ToolResult, ToolUse
 
@@ -112,7 +113,10 @@ async def prepare(
     stored, waits = await _ran(state, conversation, received, wants) if wants.hosted else (NOTHING_STORED, ())
     size = size_of(received)
     hydrated = await beside(size, hydrate, received, hashes, snapshot)
-    aimed = await beside(size, aim, hydrated, route, offered, stored)
+    try:
+        aimed = await beside(size, aim, hydrated, route, offered, stored)
+    except InvalidRequest as error:
+        raise told_place(error, hydrated.messages, request.messages) from None
     return Prepared(
         conversation,
         resolved.base,
@@ -137,7 +141,10 @@ def aim(hydrated: Request, route: Route, offered: Offered = NOTHING_OFFERED, sto
     repaired, repair_notes = repair(governed, profile)
     if native and kept:
         repaired = replace(repaired, stream=True)  # the answer is cut into blocks: only a stream has them
-    sent = build(repaired, route)
+    try:
+        sent = build(repaired, route)
+    except InvalidRequest as error:
+        raise told_place(error, repaired.messages, hydrated.messages) from None
     lost = adapters.left_out(governed, profile)
     notes = (*offer_notes, *policy_notes, *repair_notes, *sent.notes, *lost)
     return Aimed(route, repaired, sent, notes, kept)

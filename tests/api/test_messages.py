@@ -193,6 +193,19 @@ def test_an_unknown_result_is_refused_in_the_apis_words(client: Client, served: 
     assert served.upstream.requests == []
 
 
+def test_a_block_that_the_model_does_not_take_is_named_as_the_client_counts(client: Client, served: Served) -> None:
+    """Whatever was merged, or put before it from the store."""
+    picture = {"type": "image", "source": {"type": "file", "file_id": "file_1"}}
+    look = {"role": "user", "content": [{"type": "text", "text": "Look:"}, picture]}
+    note = {"role": "system", "content": "A note."}
+    assert client.ask("Hi", note, look).json()["error"]["message"].startswith("messages.2.content.1: ")
+    served.chat(chat.text("Hello."))
+    named = {"x-conversation-id": "pictures"}
+    assert client.ask("Hi", headers=named).status_code == 200
+    refused = client.ask(look, headers=named | {"x-conversation-mode": "append"})
+    assert refused.json()["error"]["message"].startswith("messages.0.content.1: ")
+
+
 def test_an_older_orphan_becomes_text(client: Client, served: Served) -> None:
     served.chat(chat.text("ok"))
     history = [result("toolu_gone", "42 degrees"), {"role": "assistant", "content": "I see."}, "And now?"]
