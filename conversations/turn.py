@@ -33,6 +33,7 @@ from translation.client.identity import Identity
 from translation.client.stored import parse_answer
 from translation.errors import (
     BridgeError,
+    ConversationEnded,
     OwnFault,
     StoreUnavailable,
     UpstreamFault,
@@ -382,8 +383,8 @@ class Turn:
         row = records.closing(self, status, error, message, returned, late=late)
         try:
             await (self._rows.close_opened(row) if status == "complete" else self._rows.close(row))
-        except StaleConversation:
-            self._closed = False  # the turn begins again
+        except (StaleConversation, ConversationEnded):
+            self._closed = False  # the turn begins again, or is yet to be counted
             raise
         except BaseException:
             await self._settle(row)

@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from conversations.store.database import Database
 from conversations.store.usage import UsageRow, account
-from translation.errors import OwnFault
+from translation.errors import ConversationEnded, OwnFault
 
 CONVERSATION = """
 INSERT INTO conversations_conversation (id, api_key_id, external_id, recognised, session_id, agent_id, parent_agent_id,
@@ -60,7 +60,8 @@ UPDATE conversations_turn SET status = 'error', error_type = 'overloaded_error',
 SENT = """
 UPDATE conversations_turn SET sent_parent = NULL, sent_prefix = 0, sent_depth = 0, sent_tail = %s, sent_meta = %s WHERE id = %s"""
 TOUCH = """
-UPDATE conversations_conversation SET last_activity = NOW(), tool_count = tool_count + %s, last_status = %s WHERE id = %s"""
+UPDATE conversations_conversation SET last_activity = NOW(), tool_count = tool_count + %s, last_status = %s
+WHERE id = %s AND ended_at IS NULL"""
 
 
 class StaleConversation(OwnFault):
@@ -241,7 +242,11 @@ class CloseTurn(Struct, frozen=True, kw_only=True):
         # A conversation that was terminated meanwhile has no rows to change; the ledger still counts what was used.
         row = self.conversation
         db.execute(CLOSE, (*self.end(), self.turn))
-        db.execute(TOUCH, (self.calls, self.status, row.id))
+        touched = (self.calls, self.status, row.id)
+        if self.late:
+            db.execute(TOUCH, touched)
+        else:
+            db.expect(TOUCH, touched, ConversationEnded("the conversation was terminated"))
         if self.sent is not None:
             db.execute(SENT, (self.sent.body, self.sent.meta, self.turn))
         if self.message is not None:

@@ -269,6 +269,15 @@ def test_another_process_hears_of_it(serve: Serve, connect: Connect, postgres_ur
         next(events)
         terminate(there, "shared")
         assert list(events)[-1].name == "error"
+    # Not even an answer that ends before the news has come is shown as one.
+    gate = Gate()
+    first.chat(sse_answer(chat.chunk({"content": "Hel"}), gate, *chat.ending("stop")))
+    with here.stream("More", headers=named("shared")) as (_, events):
+        next(events)
+        terminate(there, "shared")
+        gate.open()
+        assert list(events)[-1].name == "error"
+    wait_until(lambda: first.records.usage(here.api_key).count() == 4, "the ledger counts all of them")
     for client in (here, there):
         assert client.ask(result(tool_use_id), tools=[TOOL], headers=named("shared")).status_code == 400
         first.chat(chat.text("fresh"))

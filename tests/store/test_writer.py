@@ -105,7 +105,9 @@ async def test_an_ended_conversation_takes_nothing_any_more(store: Store, key: A
         await store.write(links(row, first.turn, "toolu_2"))
     with pytest.raises(ConversationEnded):
         await store.write(links(row, first.turn, "toolu_1", fresh=False, status="pending"))
-    await store.write(closing(row, first.turn))  # only the ledger hears of it
+    with pytest.raises(ConversationEnded):
+        await store.write(closing(row, first.turn))
+    await store.write(closing(row, first.turn, late=True))  # only the ledger hears of it
     assert await asyncio.to_thread(counted, Turn, conversation=row.id) == 0
     assert await asyncio.to_thread(counted, UsageEntry, request_id=f"req_{first.turn}") == 1
     fresh = conversation(key.pk, row.external_id)
