@@ -415,6 +415,12 @@ def test_a_call_that_only_the_response_itself_tells_is_one() -> None:
     assert (content[0], calls(content), end) == (text("a"), [("Read", P1)], "tool_use")
 
 
+def test_arguments_that_only_the_response_itself_tells_are_the_calls() -> None:
+    begun = [told(ADDED, {**item, "arguments": ""}) for item in (CALL, OTHER)]
+    whole = {"type": "response.completed", "response": {**RESPONSE, "output": [CALL, OTHER]}}
+    assert calls(answer("openai-responses", sse(*begun, whole))[0]) == [("Read", P1), ("Bash", P2)]
+
+
 @pytest.mark.parametrize("status", [None, "completed"])
 def test_a_call_that_the_token_limit_cut_is_not_run_whatever_its_status_says(status: str | None) -> None:
     cut = {**CALL, "arguments": '{"path":["1"', "status": status}

@@ -31,6 +31,13 @@ class Item:
         text = (self.final or self.arguments.text).strip()
         return text.startswith("{") and not is_object(text)
 
+    def close(self) -> tuple[str, str]:
+        """Its arguments and, if they had to be mended, how. What came in pieces counts, if it is whole."""
+        if self.final and not (self.arguments.text and self.arguments.complete):
+            self.arguments = Arguments()
+            self.arguments.feed(self.final)
+        return self.arguments.close()
+
 
 class Items:
     def __init__(self) -> None:
@@ -40,6 +47,10 @@ class Items:
     @property
     def kinds(self) -> frozenset[str]:
         return frozenset(item.kind for item in self.begun)
+
+    def called(self, call_id: str) -> Item | None:
+        """The call of this id that has not ended yet."""
+        return next((item for item in self.begun if item.call >= 0 and item.call_id == call_id), None)
 
     def find(self, frame: Frame, item_id: str, kind: str) -> Item:
         """The item that an event belongs to; a new one where none is known."""

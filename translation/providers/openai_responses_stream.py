@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 import msgspec
 from msgspec import Raw
 
-from translation.arguments import Arguments
 from translation.errors import TruncatedStream, UpstreamFailed, UpstreamProtocolError
 from translation.events import (
     Event,
@@ -26,6 +25,7 @@ from translation.providers.openai_responses_search import citations, search_bloc
 from translation.providers.openai_responses_state import PHASES, State, TextState, pack, replayable
 from translation.providers.openai_responses_wire import (
     FRAME,
+    INCOMPLETE,
     ITEM,
     NAMED,
     RESPONSE,
@@ -42,7 +42,6 @@ from translation.unicode import check_utf8
 from translation.unreadable import UNREADABLE
 
 SILENT = Complaint("the upstream's response failed without a reason")
-INCOMPLETE: dict[str, Reason] = {"max_output_tokens": "length", "max_tokens": "length", "content_filter": "refusal"}
 
 
 class ResponsesStream:
@@ -224,10 +223,7 @@ class ResponsesStream:
         if status == "incomplete":
             out.append(ToolDropped(call))
             return
-        if opened.final and not (opened.arguments.text and opened.arguments.complete):
-            opened.arguments = Arguments()
-            opened.arguments.feed(opened.final)
-        arguments, mended = opened.arguments.close()
+        arguments, mended = opened.close()
         if mended:
             self._notes.append(mended)
         state = State(opened.id if self._new(opened.id) else "", tuple(self._reasoning), tuple(self._texts))
@@ -245,8 +241,11 @@ class ResponsesStream:
         """Some gateways tell all of it at the end, or all of one kind."""
         told = self._items.kinds
         for index, raw in enumerate(response.output or ()):
-            if ITEM.decode(raw).type not in told:
+            item = ITEM.decode(raw)
+            if item.type not in told:
                 self._done(Frame(output_index=index, item=raw), out)
+            elif (opened := self._items.called(item.call_id or "")) is not None:
+                opened.final = written(item.arguments) or opened.final
 
     def _conclude(self, response: Response, status: str, out: list[Event]) -> None:
         if status == "failed" or bytes(response.error) not in (b"", b"null"):

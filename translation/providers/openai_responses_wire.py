@@ -3,7 +3,10 @@
 import msgspec
 from msgspec import Raw, Struct
 
+from translation.events import Reason
 from translation.values import Usage
+
+INCOMPLETE: dict[str, Reason] = {"max_output_tokens": "length", "max_tokens": "length", "content_filter": "refusal"}
 
 
 class Part(Struct, frozen=True):
