@@ -100,7 +100,9 @@ P1, P2 = {"path": "1"}, {"path": "2"}
     [
         ((piece(None, "Re", "a"), piece(None, "ad"), piece(ONE)), [("Read", P1)]),
         ((piece(None, "ReadF", "a"), piece(None, "ile"), piece(ONE)), [("ReadFile", P1)]),
+        ((piece(None, "Read", "a"), piece(None, "File"), piece(ONE)), [("ReadFile", P1)]),
         ((piece(None, "Read", "a"), piece(None, "Read"), piece(ONE, "Read")), [("Read", P1)]),
+        ((piece("", "Bash"), piece(ONE, "Read", None, 1)), [("Bash", {}), ("Read", P1)]),
         ((piece(None, "Nope", "a"), piece(ONE, "x")), [("Nope", P1)]),
         ((piece(ONE, "Read"), piece(TWO, "Bash")), [("Read", P1), ("Bash", P2)]),
         ((piece(ONE, "Read"), piece(TWO, "Read")), [("Read", P1), ("Read", P2)]),
@@ -114,7 +116,8 @@ P1, P2 = {"path": "1"}, {"path": "2"}
         ((piece('```json\n{"path":"1"}\n```', "Read", "a"),), [("Read", P1)]),
     ],
     ids=[
-        "a name in pieces", "a name that begins with another", "a name repeated", "no tool's name in pieces",
+        "a name in pieces", "a name that begins with another", "a name that goes on after another", "a name repeated",
+        "a call that is nothing but a name", "no tool's name in pieces",
         "one index, no ids", "one index, no ids, one name", "fragments that repeat the name", "a placeholder first",
         "ids are numbers", "ids are numbers, no index", "an index as text", "a comma too many", "a comma in a string",
         "fenced",

@@ -57,8 +57,8 @@ class Calls:
         return whole if any(offered.startswith(whole) for offered in self._offered) else call.name
 
     def _is_whole(self, call: _Call) -> bool:
-        """Whether no tool's name goes on where this one ends."""
-        return call.name in self._offered or not any(name.startswith(call.name) for name in self._offered)
+        """Whether no other tool's name goes on where this one ends."""
+        return not any(name != call.name and name.startswith(call.name) for name in self._offered)
 
     def close(self, reason: Reason, state: bytes, out: list[Event]) -> tuple[str, ...]:
         """The answer is complete. Returns what had to be mended. Of several calls the first carries the state."""
@@ -121,6 +121,9 @@ class Calls:
 
     def _start(self, call: _Call, out: list[Event]) -> None:
         if not call.started:
+            for earlier in self._calls[: call.number]:
+                if not earlier.started and earlier.name and self._is_whole(earlier):
+                    self._start(earlier, out)  # it had nothing but its name: the order is the upstream's
             call.started = True
             name = self._names.get(call.name, call.name)
             out.append(ToolStarted(call.number, name, upstream_id=call.id, upstream_name=call.name))
