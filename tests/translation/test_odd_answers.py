@@ -86,7 +86,7 @@ def piece(arguments: Any = None, name: str | None = None, id_: Any = None, index
     return chunk({"tool_calls": [call if index is None else {**call, "index": index}]})
 
 
-def called(*pieces: Json, finish: str = "tool_calls") -> list[tuple[str, Json]] | str:
+def called(*pieces: Json | bytes, finish: str = "tool_calls") -> list[tuple[str, Json]] | str:
     content, end, _ = answer("openai", sse(*pieces, chunk(finish=finish), b"[DONE]"))
     return calls(content) if end in ("tool_use", "max_tokens") else end
 
@@ -239,6 +239,28 @@ def test_reasoning_that_comes_as_details_alone_is_shown() -> None:
     details = [{"type": "reasoning.text", "text": "hm"}, {"type": "reasoning.encrypted", "data": "x"}]
     content, _, _ = answer("openai", sse(chunk({"reasoning_details": details}), chunk({"content": "a"}, "stop")))
     assert [block.get("thinking", block.get("text")) for block in content] == ["hm", "a"]
+
+
+def escaped(*parts: str) -> list[bytes]:
+    """Chunks of text in which every character beyond ASCII is an escape, half ones too."""
+    return [json.dumps(chunk({"content": part})).encode() for part in parts]
+
+
+def test_a_character_that_comes_in_halves_is_one() -> None:
+    events = escaped("\\ud83d x\ud83d", "\ude00y\ud83d", "\ude01")
+    content, end, _ = answer("openai", sse(*events, chunk(finish="stop")))
+    assert (content, end) == ([text("\\ud83d x\U0001f600y\U0001f601")], "end_turn")
+    assert "not a chat answer" in answer("openai", sse(*escaped("\ude00"), chunk(finish="stop")))[1]
+    assert answer("openai", sse(*escaped("a\ud83d"), chunk(finish="length")))[:2] == ([text("a")], "max_tokens")
+    call = [json.dumps(piece(part, "Read", "a")).encode() for part in ('{"path":"\ud83d', '\ude00"}')]
+    assert called(*call) == [("Read", {"path": "\U0001f600"})]
+    half = json.dumps(piece('{"path":"1"}\ud83d', "Read", "a")).encode()
+    assert "is not whole" in str(called(half))
+
+
+def test_a_whole_answer_without_a_message_is_no_answer() -> None:
+    body = msgspec.json.encode({"choices": [{"text": "a", "finish_reason": "stop"}]})
+    assert answer("openai", body) == ([], "the upstream's answer holds no message", None)
 
 
 SIGNED = [{"type": "reasoning.encrypted", "data": f"sig{n}", "id": f"call_{n}", "index": 0} for n in (1, 2)]
@@ -463,3 +485,11 @@ def test_an_error_in_a_responses_place_is_read_in_any_shape(error: Json) -> None
     failed = {"type": "response.failed", "response": {"error": error.get("error", error)}}
     assert answer("openai-responses", sse(failed))[1] == "slow"
     assert answer("openai-responses", sse({"type": "error", "delta": 5, "message": "slow"}))[1] == "slow"
+
+
+def test_a_character_that_comes_in_halves_is_one_in_a_response() -> None:
+    parts = [told("output_text.delta", delta=delta) for delta in ("a\ud83d", "\ude00")]
+    content, _, _ = answer("openai-responses", sse(*(json.dumps(part).encode() for part in parts), OVER))
+    assert content == [text("a\U0001f600")]
+    half = json.dumps(told(DELTA, delta=ONE + "\ud83d")).encode()
+    assert "is not whole" in answer("openai-responses", sse(told(ADDED, CALL), half, OVER))[1]

@@ -80,6 +80,10 @@ class Calls:
             state = b""
         return tuple(notes)
 
+    @property
+    def begun(self) -> bool:
+        return bool(self._calls)
+
     def holds(self, given: Call) -> bool:
         """Whether this is nothing but a call that has come already, once more."""
         function = given.function or Function()

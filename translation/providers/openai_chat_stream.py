@@ -7,7 +7,7 @@ complete when the upstream says that it is finished, not before.
 import msgspec
 
 from translation.adapter import Target, UpstreamRequest
-from translation.errors import BridgeError, TruncatedStream, UpstreamFailed, UpstreamOverloaded, UpstreamProtocolError
+from translation.errors import BridgeError, TruncatedStream, UpstreamFailed, UpstreamProtocolError
 from translation.events import (
     Event,
     Failed,
@@ -20,6 +20,7 @@ from translation.providers.openai_chat_calls import Calls
 from translation.providers.openai_chat_echo import news, speaks
 from translation.providers.openai_chat_messages import NOTHING, State
 from translation.providers.openai_chat_wire import (
+    GAVE_UP,
     REASONS,
     Call,
     Choice,
@@ -27,6 +28,7 @@ from translation.providers.openai_chat_wire import (
     Delta,
     Part,
     decode_chunk,
+    decode_whole,
     merged,
     thought_of,
     usage_of,
@@ -34,15 +36,9 @@ from translation.providers.openai_chat_wire import (
 from translation.refusals import in_band, read
 from translation.sse import MAX_EVENT, SSEDecoder
 from translation.think_text import ThinkText
+from translation.unicode import Halves
 from translation.unreadable import UNREADABLE
 from translation.values import Request, Usage
-
-GAVE_UP: dict[str, type[BridgeError]] = {
-    "error": UpstreamFailed,
-    "abort": UpstreamFailed,  # vLLM
-    "network_error": UpstreamFailed,  # GLM
-    "insufficient_system_resource": UpstreamOverloaded,  # DeepSeek
-}
 
 
 class ChatDecoder:
@@ -56,6 +52,7 @@ class ChatDecoder:
         self._stops = request.stop_sequences
         self._replays = target.profile.replay_reasoning != "never"
         self._sse = SSEDecoder()
+        self._halves = Halves()
         self._head: bytes | None = b""  # what came before it is clear whether this is a stream; None when it is clear
         self._body: list[bytes] | None = None  # of an answer that is one JSON object
         self._size = 0
@@ -96,7 +93,7 @@ class ChatDecoder:
             return out
         try:
             if self._body is not None:
-                self._chunk(decode_chunk(b"".join(self._body)), out)
+                self._chunk(decode_whole(b"".join(self._body)), out)
                 self._end(out, done=True)
             else:
                 self._frames(self._sse.close(), out)
@@ -138,7 +135,11 @@ class ChatDecoder:
             elif b"\n" in data:
                 self._lines(data, out)
             elif data:
-                self._chunk(decode_chunk(data), out)
+                try:
+                    chunk = decode_chunk(data)
+                except UpstreamProtocolError:
+                    chunk = decode_chunk(self._halves.joined(data))
+                self._chunk(chunk, out)
 
     def _lines(self, data: bytes, out: list[Event]) -> None:
         """One event in several lines, or (no blank line between them) several events."""
@@ -260,6 +261,8 @@ class ChatDecoder:
                 raise TruncatedStream(f"the upstream closed {what}")
             if not self._answered:
                 raise UpstreamProtocolError("the upstream's answer holds no choices")
+        if self._halves.open and self._calls.begun:
+            raise UpstreamProtocolError("not a chat answer: a character of a tool call is not whole")
         told, self._reason = self._reason or "stop", None
         reason = self._conclude(told, out)
         self._over = True

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from translation.errors import UpstreamProtocolError
+from translation.errors import BridgeError, UpstreamFailed, UpstreamOverloaded, UpstreamProtocolError
 from translation.events import Reason
 from translation.refusals import in_band, read
 from translation.unicode import check_utf8
@@ -31,6 +31,12 @@ REASONS: dict[str, Reason] = {
     "safety": "refusal",  # gateways that pass on what Gemini says, in capitals
     "model_length": "context_window",  # Mistral
     "model_context_window_exceeded": "context_window",  # GLM
+}
+GAVE_UP: dict[str, type[BridgeError]] = {
+    "error": UpstreamFailed,
+    "abort": UpstreamFailed,  # vLLM
+    "network_error": UpstreamFailed,  # GLM
+    "insufficient_system_resource": UpstreamOverloaded,  # DeepSeek
 }
 
 
@@ -110,7 +116,7 @@ _detail = msgspec.json.Decoder(Detail).decode
 
 
 def decode_chunk(data: bytes) -> Chunk:
-    """One chunk, or the whole answer. An error that came in its place is raised."""
+    """One chunk. An error that came in its place is raised."""
     try:
         check_utf8(data)
         chunk = _decode(data)
@@ -120,6 +126,14 @@ def decode_chunk(data: bytes) -> Chunk:
         complaint = read(data)
         if complaint:
             raise in_band(complaint)
+    return chunk
+
+
+def decode_whole(data: bytes) -> Chunk:
+    """The whole answer, which has to say something, if only that there is nothing to say."""
+    chunk = decode_chunk(data)
+    if any(choice.message is None and choice.delta is None for choice in (chunk.choices or ())[:1]):
+        raise UpstreamProtocolError("the upstream's answer holds no message")
     return chunk
 
 

@@ -42,11 +42,8 @@ class Item:
 class Items:
     def __init__(self) -> None:
         self.begun: list[Item] = []
+        self.kinds: frozenset[str] = frozenset()  # of those that have begun
         self._known: dict[int | str, Item] = {}  # by id and by index; "" where an event tells neither
-
-    @property
-    def kinds(self) -> frozenset[str]:
-        return frozenset(item.kind for item in self.begun)
 
     def called(self, call_id: str) -> Item | None:
         """The call of this id that has not ended yet."""
@@ -67,6 +64,7 @@ class Items:
     def begin(self, frame: Frame, item_id: str, kind: str) -> Item:
         item = Item(item_id, kind)
         self.begun.append(item)
+        self.kinds |= {kind}
         if item_id or frame.output_index is None:
             self._known[item_id] = item
         if frame.output_index is not None:

@@ -27,18 +27,18 @@ from translation.providers.openai_responses_wire import (
     FRAME,
     INCOMPLETE,
     ITEM,
-    NAMED,
     RESPONSE,
     Details,
     Frame,
     OutputItem,
     Response,
     exclusive,
+    odd_frame,
     written,
 )
 from translation.refusals import Complaint, read
 from translation.sse import SSEDecoder
-from translation.unicode import check_utf8
+from translation.unicode import Halves, check_utf8
 from translation.unreadable import UNREADABLE
 
 SILENT = Complaint("the upstream's response failed without a reason")
@@ -49,6 +49,7 @@ class ResponsesStream:
 
     def __init__(self, names: Mapping[str, str]) -> None:
         self._sse = SSEDecoder()
+        self._halves = Halves()
         self._names = names
         self._items = Items()
         self._calls = 0
@@ -90,10 +91,8 @@ class ResponsesStream:
         check_utf8(data)
         try:
             frame = FRAME.decode(data)
-        except msgspec.ValidationError:
-            frame = Frame(type=NAMED.decode(data).type)  # fields of another kind of event may be of another type
-            if frame.type in HANDLERS:
-                raise
+        except msgspec.DecodeError:
+            frame = odd_frame(data, self._halves, HANDLERS)
         handler = HANDLERS.get(frame.type)
         if handler is not None:
             handler(self, frame, out)
@@ -256,6 +255,8 @@ class ResponsesStream:
             self._end(Failed(UpstreamFailed(f"the upstream ended the response as {status!r}")), out)
 
     def _finish(self, response: Response, status: str, out: list[Event]) -> None:
+        if self._halves.open and self._calls:
+            raise UpstreamProtocolError("a character of a tool call is not whole")
         reason: Reason = "refusal" if self._refusal else "tool_use" if self._calls else "stop"
         if status == "incomplete":
             cut = (response.incomplete_details or Details()).reason or ""

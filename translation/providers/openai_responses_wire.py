@@ -1,9 +1,12 @@
 """The Responses API's wire: the parts of its events and objects that the decoder reads."""
 
+from collections.abc import Container
+
 import msgspec
 from msgspec import Raw, Struct
 
 from translation.events import Reason
+from translation.unicode import Halves
 from translation.values import Usage
 
 INCOMPLETE: dict[str, Reason] = {"max_output_tokens": "length", "max_tokens": "length", "content_filter": "refusal"}
@@ -76,6 +79,18 @@ FRAME = msgspec.json.Decoder(Frame)
 NAMED = msgspec.json.Decoder(Named)
 ITEM = msgspec.json.Decoder(OutputItem)
 RESPONSE = msgspec.json.Decoder(Response, strict=False)  # numbers as text
+
+
+def odd_frame(data: bytes, halves: Halves, known: Container[str]) -> Frame:
+    """An event that cannot be read as it stands; only its name where its kind, whose fields have other types, is none
+    of those that are `known`."""
+    try:
+        return FRAME.decode(halves.joined(data))
+    except msgspec.ValidationError:
+        frame = Frame(type=NAMED.decode(data).type)
+        if frame.type in known:
+            raise
+        return frame
 
 
 def written(arguments: str | dict[str, Raw] | None) -> str:
