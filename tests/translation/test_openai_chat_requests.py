@@ -622,3 +622,21 @@ def test_without_schemas_the_system_prompt_asks_for_the_object() -> None:
 def test_an_image_of_an_older_turn_is_left_out_for_a_model_that_takes_none() -> None:
     given = asking(user(Text("Look."), PNG), Message("assistant", (Text("Seen."),)), user(Text("Go on.")))
     assert sent(given, "deepseek").notes[0].rule == "content-left-out"
+
+
+@pytest.mark.parametrize("provider", ["deepseek", "zai", "vllm", "minimax"])
+def test_the_turn_says_how_much_thinking_went_back(provider: str) -> None:
+    call, result = ToolUse("toolu_1", "Read", b"{}"), user(ToolResult("toolu_1", (Text("A"),)))
+    own = Origin(provider, "m", b'{"reasoning_content":"hm"}')
+    mine = (assistant(Thinking("hm", "s"), call, origin=own), result)
+    others = (assistant(Thinking("hm", "s"), call, origin=Origin("anthropic", "claude")), result)
+    plain = (assistant(call), result)
+
+    def said(*messages: Message) -> list[str]:
+        notes = sent(asking(*messages, thinking=ThinkingConfig("disabled")), provider).notes
+        return [note.what for note in notes if note.rule == "thinking-replayed"]
+
+    assert said(*mine, *plain) == []
+    assert said(*mine, *others, *plain) == ["thinking_replayed 1/2: the rest is not this upstream's"]
+    assert said(*others) == ["thinking_replayed 0/1: the rest is not this upstream's"]
+    assert sent(asking(*others)).notes == ()

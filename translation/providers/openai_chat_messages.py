@@ -58,6 +58,7 @@ class History:
         self._ids = CallIds(target)
         self._called: dict[str, str] = {}  # tool_use_id -> name, for captions
         self._lost = 0  # tool turns whose reasoning nobody has any more
+        self._thought = self._replayed = 0  # turns that had reasoning to go back, and those whose reasoning does
         self._degraded: dict[str, str] = {}  # rule -> what
         said = range(len(request.messages) - 1, -1, -1)
         self._newest = next((n for n in said if request.messages[n].role != "assistant"), 0)
@@ -86,6 +87,9 @@ class History:
         if self._lost:
             what = f"the reasoning of {self._lost} tool turns is lost; a placeholder stands for it"
             notes.append(Note("substitution", "reasoning-substituted", what))
+        if self._replayed < self._thought:
+            what = f"thinking_replayed {self._replayed}/{self._thought}: the rest is not this upstream's"
+            notes.append(Note("degradation", "thinking-replayed", what))
         return tuple(notes)
 
     def _prefill(self, last: Json) -> None:
@@ -136,10 +140,15 @@ class History:
         if replay == "never" or (replay == "tool_turns" and not calls):
             return {}
         state = self._state(message)
+        found: Json = {}
         if state.reasoning_details and not self._profile.reasoning_placeholder:  # else its own field is asked for
-            return {"reasoning_details": state.reasoning_details}
-        if state.reasoning_content.strip():
-            return {self._profile.reasoning_field: state.reasoning_content}
+            found = {"reasoning_details": state.reasoning_details}
+        elif state.reasoning_content.strip():
+            found = {self._profile.reasoning_field: state.reasoning_content}
+        self._replayed += bool(found)
+        self._thought += bool(found) or any(isinstance(each, Thinking | RedactedThinking) for each in message.blocks)
+        if found:
+            return found
         thinks = self._request.thinking is None or self._request.thinking.kind != "disabled"
         if not (calls and thinks and self._profile.reasoning_placeholder):
             return {}
