@@ -1,6 +1,6 @@
 """What an upstream's error says, in any of the OpenAI family's shapes, as the error that the client sees.
 
-{"error": {"message", "type", "param", "code"}}      OpenAI and most others
+{"error": {"message", "type", "param", "code"}}      OpenAI and most others; OpenRouter has more in "metadata"
 {"error": "text"}                                    Ollama, xAI (with "code" beside it)
 {"object": "error", "message", "type", "code"}       Mistral, older vLLM; "message" may be a list of details
 {"detail": [{"loc", "msg"}]} or {"detail": "text"}   FastAPI
@@ -149,7 +149,17 @@ def read(body: bytes) -> Complaint | None:
 def _complaint(error: dict[str, Any]) -> Complaint:
     message = error.get("message") or error.get("detail") or error.get("msg") or "the upstream gave no message"
     words, param = _details(message)
+    inner = _passed_on(error.get("metadata"))
+    words = f"{words}: {inner}" if inner else words
     return Complaint(words, _word(error.get("type")), _word(error.get("param")) or param, _word(error.get("code")))
+
+
+def _passed_on(metadata: object) -> str:
+    """What the provider behind OpenRouter said, which itself says only `Provider returned error`."""
+    raw = metadata.get("raw") if isinstance(metadata, dict) else None
+    text = raw if isinstance(raw, str) else msgspec.json.encode(raw).decode() if isinstance(raw, dict) else ""
+    complaint = read(text.encode("utf-8", "surrogatepass"))
+    return complaint.message if complaint else "" if text.lstrip()[:1] in ("<", "{", "[") else text
 
 
 def _details(message: object) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tests.validators import reasoning
 from translation.adapter import Target, UpstreamRequest
-from translation.errors import InvalidRequest
+from translation.errors import OPAQUE_STATE_REJECTED, InvalidRequest
 from translation.providers.openai_chat import OpenAIChat
 from translation.providers.profiles import PROFILES
 from translation.values import (
@@ -313,6 +313,20 @@ def test_who_asks_for_reasoning_gets_it_in_its_own_field(
     _, message, *_ = body(turn(Origin(provider, model, state)), provider, model)["messages"]
     assert message["reasoning_content"] == expected
     assert "reasoning_details" not in message
+
+
+def test_details_that_openrouter_refuses_are_left_out_once() -> None:
+    state = b'{"reasoning_details":[{"type":"reasoning.encrypted","data":"blob"}]}'
+    target = Target("openrouter", "m", PROFILES["openrouter"])
+    given = sent(turn(Origin("openrouter", "m", state)), "openrouter", "m")
+    raw = '{"error":{"code":400,"message":"Corrupted thought signature.","status":"INVALID_ARGUMENT"}}'
+    error = {"message": "Provider returned error", "code": 400, "metadata": {"raw": raw}}
+    assert OpenAIChat().failure(target, 400, {}, msgspec.json.encode({"error": error})).code == OPAQUE_STATE_REJECTED
+    bare = OpenAIChat().without_state(given)
+    assert b"blob" in given.body
+    assert b"reasoning_details" not in bare.body
+    assert [note.rule for note in bare.notes][-1] == "opaque-state-dropped"
+    assert OpenAIChat().without_state(bare) is bare
 
 
 def test_openrouter_gets_its_details_back_as_they_were() -> None:

@@ -37,6 +37,33 @@ def test_message_parameter_and_type_are_kept() -> None:
 
 
 @pytest.mark.parametrize(
+    ("raw", "told"),
+    [
+        ('{"error":{"message":"Bad tool.","type":"x"}}', "Provider returned error: Bad tool."),
+        ({"error": {"message": "Bad tool."}}, "Provider returned error: Bad tool."),
+        ("Bad tool.", "Provider returned error: Bad tool."),
+        ("<html>gone</html>", "Provider returned error"),
+        ('{"weird":1}', "Provider returned error"),
+        (7, "Provider returned error"),
+    ],
+)
+def test_what_the_provider_behind_openrouter_said_is_told(raw: object, told: str) -> None:
+    error = {"message": "Provider returned error", "code": 400, "metadata": {"raw": raw, "provider_name": "P"}}
+    assert failure(400, {"error": error}).message == told
+    assert failure(400, {"error": error | {"metadata": None}}).message == "Provider returned error"
+
+
+def test_a_prompt_that_is_too_long_behind_openrouter_is_said_in_the_clients_words() -> None:
+    raw = {
+        "error": {
+            "message": "This model's maximum context length is 100 tokens. However, your messages resulted in 120"
+        }
+    }
+    error = {"message": "Provider returned error", "code": 400, "metadata": {"raw": msgspec.json.encode(raw).decode()}}
+    assert failure(400, {"error": error}).message == "prompt is too long: 120 tokens > 100 maximum"
+
+
+@pytest.mark.parametrize(
     ("status", "class_"),
     [
         (400, UpstreamRefused),

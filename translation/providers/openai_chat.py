@@ -4,14 +4,16 @@ What providers differ in is data in `profiles`. `messages` is last in the body a
 request is a byte prefix of the next one when the client only appended.
 """
 
+import re
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from translation import plain
 from translation.adapter import Decoder, Target, UpstreamRequest
 from translation.effort import effort, is_reasoning, scale, wanted
-from translation.errors import BridgeError
+from translation.errors import OPAQUE_STATE_REJECTED, BridgeError, UpstreamRefused
 from translation.fields import answer_tokens, standard_only
 from translation.names import ToolNames
 from translation.patterns import matches
@@ -25,6 +27,9 @@ from translation.unicode import fingerprint
 from translation.values import Note, Request
 
 Json = dict[str, Any]  # chat JSON, encoded at the end of `build`
+
+DETAILS = "reasoning_details"  # OpenRouter's, with the signatures of the model behind it
+SIGNATURE = re.compile(r"thought[_ ]?signature|invalid `signature`|encrypted_content", re.IGNORECASE)
 
 ADVICE = "Answer with one JSON object that matches this JSON Schema, and nothing else:\n"
 
@@ -66,7 +71,22 @@ class OpenAIChat:
         return told(ChatDecoder(request, target, sent), request, sent)
 
     def failure(self, target: Target, status: int, headers: dict[str, str], body: bytes) -> BridgeError:
-        return refusal(status, headers, body)
+        """`code` is `opaque_state_rejected` when a signature is not taken: see `without_state`."""
+        error = refusal(status, headers, body)
+        if type(error) is UpstreamRefused and SIGNATURE.search(error.message):
+            error.code = OPAQUE_STATE_REJECTED
+        return error
+
+    def without_state(self, sent: UpstreamRequest) -> UpstreamRequest:
+        """The same request without signed reasoning, for the one retry; the same object when it holds none."""
+        body = msgspec.json.decode(sent.body, type=dict[str, msgspec.Raw])
+        messages = msgspec.json.decode(body["messages"], type=list[dict[str, msgspec.Raw]])
+        count = sum(message.pop(DETAILS, None) is not None for message in messages)
+        if not count:
+            return sent
+        what = f"the upstream did not take its signed reasoning: that of {count} messages was left out"
+        note = Note("substitution", "opaque-state-dropped", what)
+        return replace(sent, body=msgspec.json.encode(body | {"messages": messages}), notes=(*sent.notes, note))
 
 
 def _limits(request: Request, target: Target, notes: list[Note]) -> Json:

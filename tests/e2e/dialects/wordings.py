@@ -8,6 +8,7 @@ BLOBS = {
     "xai-responses": "Could not decrypt the provided encrypted_content.",
     "anthropic": "messages.1.content.0: Invalid `signature` in `thinking` block",
     "gemini": "Corrupted thought signature.",
+    "openrouter": "Corrupted thought signature.",
 }
 
 USE_OTHER = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
