@@ -139,7 +139,8 @@ def test_reasoning_before_an_empty_message_belongs_to_what_comes_next() -> None:
 
 
 SUMMARY = [{"type": "summary_text", "text": "hm"}]
-ITEM = {"type": "reasoning", "id": "rs", "summary": SUMMARY, "content": None, "encrypted_content": "blob"}
+BLOB = {"type": "reasoning", "id": "rs", "encrypted_content": "blob"}
+ITEM = BLOB | {"summary": SUMMARY, "content": None}
 
 
 @pytest.mark.parametrize(
@@ -148,9 +149,10 @@ ITEM = {"type": "reasoning", "id": "rs", "summary": SUMMARY, "content": None, "e
         (ITEM, [ITEM]),
         (ITEM | {"idx": 1, "role": "assistant"}, [ITEM]),
         (ITEM | {"summary": [SUMMARY[0] | {"x": 1}]}, [ITEM]),
-        (ITEM | {"summary": None}, []),
-        (ITEM | {"summary": [{"text": "hm"}]}, []),
-        (ITEM | {"content": [{"type": "output_text", "text": "hm"}]}, []),
+        (BLOB, [BLOB | {"summary": []}]),
+        (ITEM | {"summary": None}, [BLOB | {"summary": []}]),
+        (ITEM | {"summary": [{"text": "hm"}]}, [BLOB | {"summary": []}]),
+        (ITEM | {"content": [{"type": "output_text", "text": "hm"}]}, [BLOB | {"summary": []}]),
         (ITEM | {"encrypted_content": ""}, []),
         (ITEM | {"encrypted_content": None}, []),
     ],

@@ -43,12 +43,21 @@ class _Thought(Struct):
     text: str
 
 
+Blob = Annotated[str, Meta(min_length=1)]  # without it nothing can go back: the upstream kept nothing (`store: false`)
+
+
+class _Bare(Struct):
+    type: Literal["reasoning"]
+    encrypted_content: Blob
+    id: str | UnsetType | None = UNSET
+
+
 class _Reasoning(Struct):
     """What the API takes back as a reasoning item: it refuses one without a summary, and unknown fields."""
 
     type: Literal["reasoning"]
     summary: tuple[_Summary, ...]
-    encrypted_content: Annotated[str, Meta(min_length=1)]  # the upstream kept nothing (`store: false`)
+    encrypted_content: Blob
     id: str | UnsetType | None = UNSET
     content: tuple[_Thought, ...] | UnsetType | None = UNSET
     status: str | UnsetType | None = UNSET
@@ -69,6 +78,7 @@ class _ExactReasoning(_Reasoning, forbid_unknown_fields=True):
 
 _reasoning = msgspec.json.Decoder(_Reasoning).decode
 _exact = msgspec.json.Decoder(_ExactReasoning).decode
+_blob = msgspec.json.Decoder(_Bare).decode
 
 
 def replayable(raw: Raw) -> Raw | None:
@@ -84,7 +94,16 @@ def _mended(raw: Raw) -> Raw | None:
     try:
         return Raw(msgspec.json.encode(_reasoning(raw)))
     except msgspec.ValidationError:
+        return _bare(raw)
+
+
+def _bare(raw: Raw) -> Raw | None:
+    """What matters of it, where the rest is in another shape."""
+    try:
+        blob = _blob(raw)
+    except msgspec.ValidationError:
         return None
+    return Raw(msgspec.json.encode(_Reasoning(blob.type, (), blob.encrypted_content, blob.id)))
 
 
 def pack(state: State) -> bytes:
