@@ -293,12 +293,15 @@ def _fresh(
 ) -> tuple[Note, ...]:
     """What an earlier turn told this upstream was recorded there: storage grows by what is new only.
 
-    The last answer is stored, but it is told for the first time; to another upstream all of the history is.
+    The last answer is stored, but it is told for the first time; to another upstream all of the history is, of which
+    one note of each rule is kept.
     """
     told, _ = conversation.deepest(hashes)
+    switched = False
     for index in range(told - 1, -1, -1) if notes else ():
         if (origin := hydrated.messages[index].origin) is not None:
-            same = (origin.upstream, origin.model) == (route.target.upstream, route.target.model)
-            told = (index if index == told - 1 else told) if same else 0
+            switched = (origin.upstream, origin.model) != (route.target.upstream, route.target.model)
+            told = index if index == told - 1 else told
             break
-    return tuple(note for note in notes if note.message < 0 or note.message >= told)
+    older = {note.rule: note for note in reversed(notes) if 0 <= note.message < told} if switched else {}
+    return tuple(note for note in notes if note.message < 0 or note.message >= told or note is older.get(note.rule))

@@ -65,9 +65,9 @@ def test_what_is_put_in_the_place_of_anothers_state_is_recorded(
 ) -> None:
     """Also for answers that the store has: to their new reader they are new."""
     gemini = WIRES["gemini"]
-    models.queue(WIRES["openai"].path, *[streamed_calls(("c1", "get_weather", {"city": "P"}))] * 2)
+    models.queue(WIRES["openai"].path, *[streamed_calls(("c1", "get_weather", {"city": "P"}))] * 3)
     history: list[object] = ["Hi"]
-    for _ in range(2):
+    for _ in range(3):
         blocks = folded(client.events(*history, model=BY_NAME["openai"].route, tools=[TOOL]))
         history += [{"role": "assistant", "content": blocks}, result(blocks[-1]["id"])]
     seen = []
@@ -77,9 +77,9 @@ def test_what_is_put_in_the_place_of_anothers_state_is_recorded(
             blocks = folded(list(events))
             seen.append(response.headers.get("x-bridge-warning"))
         history += [{"role": "assistant", "content": blocks}, "And now?"]
-    turns = records.ended(client.api_key, 4)
+    turns = records.ended(client.api_key, 5)
     rules = [
         [note["rule"] for note in json.loads(bytes(turn.notes)) if note["kind"] == "substitution"] for turn in turns
     ]
-    assert sorted(rules) == [[], [], [], ["signature-substituted"] * 2], "once, and of each answer"
+    assert sorted(rules) == [[], [], [], [], ["signature-substituted"] * 2], "of the last answer, and of one before it"
     assert seen == ["state-substituted", None]
