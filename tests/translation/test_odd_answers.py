@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from translation.accumulator import Accumulator
-from translation.adapter import Decoder, Target
+from translation.adapter import Decoder, Ending, Target
 from translation.adapters import adapter, writer
 from translation.client.parse import parse
 from translation.events import Event, Failed, Finished, ToolStarted
@@ -133,6 +133,7 @@ def ending(given: Json, finish: str | None = "stop") -> Json:
 
 
 SAY_A, SAY_B = chunk({"content": "a"}), chunk({"content": "b"})
+COUNTS = {"prompt_tokens": 10, "completion_tokens": 1}
 THINK, DETAIL = chunk({"reasoning": "hm"}), {"type": "reasoning.text", "text": "hm"}
 
 
@@ -198,6 +199,23 @@ def test_counts_end_an_answer_only_where_nothing_else_is_said() -> None:
 
 
 @pytest.mark.parametrize(
+    ("events", "lacking"),
+    [
+        ([SAY_A], False),
+        ([SAY_A, chunk(finish="stop")], True),
+        ([ending(SAY_A)], False),
+        ([ending(SAY_A) | {"usage": COUNTS}], True),
+        ([SAY_A | {"usage": COUNTS}], False),
+    ],
+)
+def test_an_answer_that_lacks_only_its_figures_is_told_apart(events: list[Json], lacking: bool) -> None:
+    reading, _, _ = decoder("openai")
+    reading.feed(sse(*events))
+    assert isinstance(reading, Ending)
+    assert reading.ending is lacking
+
+
+@pytest.mark.parametrize(
     "arguments", ["[1]", "5", '"abc"', "{'path':'1'}", '{"path":NaN}', '{"path":"1', "```\n[1]\n```"]
 )
 def test_what_is_no_object_is_an_error(arguments: str) -> None:
@@ -207,9 +225,6 @@ def test_what_is_no_object_is_an_error(arguments: str) -> None:
 def test_nothing_is_seen_of_a_call_that_the_token_limit_cut() -> None:
     assert called(piece('{"path":"1', "Read", "a"), finish="length") == []
     assert called(piece(ONE, "Read", "a"), piece('{"pa', "Read", "b", 1), finish="length") == [("Read", P1)]
-
-
-COUNTS = {"prompt_tokens": 10, "completion_tokens": 1}
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,8 @@ class ChatDecoder:
         self._whole = False  # they came at once, not in fragments
         self._refusal = ""
         self._reason: Reason | None = None
-        self.ending = False  # it came in a chunk that said nothing else
+        self._alone = False  # it came in a chunk that said nothing else
+        self.ending = False
         self._sequence = ""
         self._usage: Usage | None = None
         self._model = ""
@@ -169,12 +170,13 @@ class ChatDecoder:
             self._model = chunk.model
         if counts is not None:
             self._usage = usage_of(counts) or self._usage
-            if self._reason is not None and not any(speaks(choice.delta) for choice in chunk.choices or ()):
+            self.ending = self._reason is not None
+            if self.ending and not any(speaks(choice.delta) for choice in chunk.choices or ()):
                 self._end(out, done=True)
 
     def _news(self, delta: Delta | None) -> Delta | None:
         """A reason that came with words is told with every chunk; after one that came alone words may be an echo."""
-        if self.ending:
+        if self._alone:
             return news(delta, "".join(self._said), "".join(self._reasoning), self._details, self._calls)
         return news(delta, "", "", self._details, self._calls)
 
@@ -241,7 +243,8 @@ class ChatDecoder:
             raise in_band(complaint) if complaint else GAVE_UP[told](f"the upstream gave up: finish_reason {told!r}")
         if told not in REASONS:
             raise UpstreamProtocolError(f"unknown finish_reason {choice.finish_reason!r}")
-        self._reason, self.ending = REASONS[told], not speaks(choice.delta)
+        self._reason, self._alone = REASONS[told], not speaks(choice.delta)
+        self.ending = self._alone
         self._sequence = str(choice.stop_reason) if choice.stop_reason in self._stops else ""
 
     def _conclude(self, reason: Reason, out: list[Event]) -> Reason:
