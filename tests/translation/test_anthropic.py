@@ -460,6 +460,15 @@ def test_overflow_keeps_the_sentence_that_clients_know() -> None:
     [
         "messages.3.content.0: Invalid `signature` in `thinking` block",
         "messages.1.content.0.thinking.signature: Field required",
+        "messages.1.content.0.thinking: each thinking block must contain thinking",
+        (
+            "messages.5.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be "
+            "modified. These blocks must remain as they were in the original response."
+        ),
+        (
+            "messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`. When "
+            "`thinking` is enabled, a final `assistant` message must start with a thinking block."
+        ),
     ],
 )
 def test_a_signature_that_is_not_taken_is_told_apart(message: str) -> None:

@@ -22,7 +22,12 @@ from translation.overflow import overflow
 from translation.refusals import Complaint, read, retry_after
 from translation.unreadable import UNREADABLE
 
-SIGNATURE = re.compile(r"Invalid `(?:signature|data)` in `(?:redacted_)?thinking`|thinking\.signature: Field required")
+# Thinking that is not as Claude wrote it, or not where it has to be.
+SIGNATURE = re.compile(
+    r"Invalid `(?:signature|data)` in `(?:redacted_)?thinking`|thinking\.signature: Field required"
+    r"|each thinking block must contain thinking|blocks in the latest assistant message cannot be modified"
+    r"|Expected `thinking` or `redacted_thinking`, but found"
+)
 ACCOUNT = re.compile(r"credit balance is too low", re.IGNORECASE)
 
 TYPES: dict[str, type[BridgeError]] = {
