@@ -358,6 +358,11 @@ def test_a_whole_answer_without_usage_is_completed(streams: bool) -> None:
     assert message["content"] == [{"type": "text", "text": "a"}]
 
 
+def test_a_done_marker_is_no_event() -> None:
+    assert isinstance(frames(WHOLE_START, BLOCK, DELTA, STOP, END, b"[DONE]")[-1], Finished)
+    assert isinstance(frames(WHOLE_START, BLOCK, DELTA, STOP, b"[DONE]")[-1], Failed)
+
+
 def test_thinking_without_a_signature_gets_an_empty_one() -> None:
     """The AI SDK refuses an answer whose thinking has none."""
     usage = {"input_tokens": 1, "output_tokens": 1}

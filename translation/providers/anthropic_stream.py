@@ -97,7 +97,7 @@ class AnthropicStream:
         out: list[Event] = []
         try:
             for name, data in read():
-                if not self._ended:
+                if not self._ended and data != b"[DONE]":  # what is only like Anthropic may end as others do
                     self._frame(name, data, out)
         except UpstreamProtocolError as error:
             self._end(Failed(error), out)
