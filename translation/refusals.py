@@ -4,6 +4,7 @@
 {"error": "text"}                                    Ollama, xAI (with "code" beside it)
 {"object": "error", "message", "type", "code"}       Mistral, older vLLM; "message" may be a list of details
 {"detail": [{"loc", "msg"}]} or {"detail": "text"}   FastAPI
+{"base_resp": {"status_code", "status_msg"}}         MiniMax
 """
 
 import re
@@ -28,6 +29,8 @@ from translation.overflow import overflow
 from translation.unreadable import UNREADABLE
 
 KEY = re.compile(r"(?i)\b(?:incorrect|invalid) api key|api key not valid")  # xAI says this with 400
+# MiniMax's own codes, which come inside a 200, as the statuses that others use.
+MINIMAX = {"1002": "429", "1004": "401", "1008": "402", "1039": "429", "2013": "400", "2049": "401"}
 LONGEST = 2000  # characters of an upstream's message that are passed on
 
 
@@ -143,7 +146,14 @@ def read(body: bytes) -> Complaint | None:
         return Complaint(error, type=_word(value.get("type")), code=_word(value.get("code")))
     if "detail" in value or value.get("object") == "error" or "message" in value:
         return _complaint(value)
-    return None
+    return _minimax(value.get("base_resp"))
+
+
+def _minimax(said: object) -> Complaint | None:
+    if not isinstance(said, dict) or not said.get("status_code"):
+        return None
+    message = str(said.get("status_msg") or "the upstream gave no message")
+    return Complaint(message, code=MINIMAX.get(_word(said["status_code"]), "500"))
 
 
 def _complaint(error: dict[str, Any]) -> Complaint:

@@ -105,6 +105,20 @@ def test_retry_after_is_kept_in_seconds() -> None:
     assert retry_after({"content-type": "application/json"}) is None
 
 
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [(1002, UpstreamRateLimited), (1004, UpstreamKeyRefused), (2013, UpstreamRefused), (1000, UpstreamFailed)],
+)
+def test_minimax_says_inside_a_200_what_went_wrong(code: int, kind: type[BridgeError]) -> None:
+    body = {"choices": None, "base_resp": {"status_code": code, "status_msg": "invalid params (2013)"}}
+    complaint = read(msgspec.json.encode(body))
+    assert complaint is not None
+    found = in_band(complaint)
+    assert type(found) is kind
+    assert found.message.endswith("invalid params (2013)")
+    assert read(b'{"choices":null,"base_resp":{"status_code":0,"status_msg":""}}') is None
+
+
 def test_a_key_that_is_refused_with_400_is_the_bridges() -> None:
     words = "Incorrect API key provided: sk***gA. You can obtain an API key from https://console.x.ai."
     found = failure(400, {"code": "Client specified an invalid argument", "error": words})
