@@ -39,7 +39,7 @@ DELTAS = {
     "text": {"text_delta"},
     "thinking": {"thinking_delta", "signature_delta"},
     "tool_use": {"input_json_delta"},
-    "server_tool_use": set[str](),
+    "server_tool_use": {"input_json_delta"},
 }
 
 
