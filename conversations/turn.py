@@ -21,6 +21,7 @@ from conversations.limits import Admission
 from conversations.records import Timings
 from conversations.state import Conversation, Sent
 from conversations.storable import words
+from conversations.store import patience
 from conversations.store.links import LinkRow, SaveLinks
 from conversations.store.reads import KeyRow, Node
 from conversations.store.usage import UsageRow
@@ -261,7 +262,9 @@ class Turn:
             telemetry.calling(self)
         await attempt.send(self.bridge.upstreams)
         self.timings.first_byte = self.elapsed
+        asked = patience.current()
         while not self.done:
+            asked.spent = 0.0  # what was stored of the last read came in time
             if wire := await self._read():
                 self.timings.first_token = self.elapsed
                 return [attempt.start, *wire]

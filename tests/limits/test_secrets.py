@@ -75,7 +75,7 @@ def traffic(cluster: Cluster, spied: ScriptedUpstream) -> None:
     spied.always(CHAT, chat_answer())
     assert cluster.ask(CANARY["CLIENT"]).status == 401
     spied.queue("/vllm/v1/chat/completions", json_answer(refused, 400))
-    assert cluster.ask("", QUESTION | {"model": "vllm/any"}, **bearer).status == 400
+    assert cluster.ask("", QUESTION | {"model": "vllm/any"}, **bearer).status == 502
     spied.always("/anthropic/v1/messages", json_answer({"error": {"type": "x", "message": CANARY["ANTHROPIC"]}}, 400))
     servers = [{"type": "url", "url": "https://mcp.test", "name": "m", "authorization_token": CANARY["MCP"]}]
     asked = QUESTION | {"model": "anthropic/claude-x", "mcp_servers": servers}
