@@ -40,11 +40,10 @@ class Decoder(Protocol):
         ...
 
 
-@runtime_checkable
-class Ending(Decoder, Protocol):
+class Ending:
     """A decoder that knows when an answer lacks nothing but its figures: some upstreams never end their stream."""
 
-    ending: bool
+    ending = False
 
 
 class Writer(Protocol):

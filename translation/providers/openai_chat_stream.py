@@ -6,7 +6,7 @@ complete when the upstream says that it is finished, not before.
 
 import msgspec
 
-from translation.adapter import Target, UpstreamRequest
+from translation.adapter import Ending, Target, UpstreamRequest
 from translation.errors import BridgeError, TruncatedStream, UpstreamFailed, UpstreamProtocolError
 from translation.events import (
     Event,
@@ -41,7 +41,7 @@ from translation.unreadable import UNREADABLE
 from translation.values import Request, Usage
 
 
-class ChatDecoder:
+class ChatDecoder(Ending):
     """One answer. `Finished` comes once the upstream has told its reason and its usage, or when its stream ends."""
 
     def __init__(self, request: Request, target: Target, sent: UpstreamRequest) -> None:
@@ -63,7 +63,6 @@ class ChatDecoder:
         self._refusal = ""
         self._reason: Reason | None = None
         self._alone = False  # it came in a chunk that said nothing else
-        self.ending = False
         self._sequence = ""
         self._usage: Usage | None = None
         self._model = ""
