@@ -15,16 +15,24 @@ def tree(pid: int) -> list[psutil.Process]:
     return [root, *root.children(recursive=True)]
 
 
-def cpu(pid: int) -> float:
-    """Seconds on a core, of all threads of all processes; a tick of `times` would be as long as ten requests."""
-    total = 0
+class Cpu(dict[str, int]):
+    """Nanoseconds on a core, by thread. The difference of two is in seconds; what a thread used that has ended since
+    is not in it, but neither is it taken from the others'."""
+
+    def __sub__(self, before: "Cpu") -> float:
+        return sum(max(now - before.get(thread, 0), 0) for thread, now in self.items()) / 1e9
+
+
+def cpu(pid: int) -> Cpu:
+    """Of all threads of all processes; a tick of `times` would be as long as ten requests."""
+    found = Cpu()
     for process in tree(pid):
         for task in Path(f"/proc/{process.pid}/task").iterdir():
             try:
-                total += int((task / "schedstat").read_bytes().split()[0])
+                found[task.name] = int((task / "schedstat").read_bytes().split()[0])
             except OSError:
                 continue
-    return total / 1e9
+    return found
 
 
 def memory(pid: int) -> float:

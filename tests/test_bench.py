@@ -2,7 +2,7 @@
 
 import json
 
-from bench import bodies
+from bench import bodies, machine
 from bench.report import document
 from bench.results import Results
 from translation.client.parse import parse
@@ -50,3 +50,7 @@ def test_bodies_are_requests_of_their_size() -> None:
     assert len(parse(big, "2023-06-01", ()).messages) == 101
     assert len(parse(bodies.growing(7), "2023-06-01", ()).messages) == 13
     assert bodies.growing(8).startswith(bodies.growing(7)[:-3])
+
+
+def test_cpu_of_threads_that_have_ended_is_not_taken_from_the_others() -> None:
+    assert machine.Cpu({"1": 5_000_000_000, "3": 1_000_000_000}) - machine.Cpu({"1": 2_000_000_000, "2": 9**12}) == 4
