@@ -19,8 +19,9 @@ Wants = Callable[[str], bool]
 
 
 class Alone:
-    def __init__(self, upstream: int, scale: float, conversations: int, tell: Tell) -> None:
-        self.upstream, self.scale, self.conversations, self.tell = upstream, scale, conversations, tell
+    def __init__(self, upstream: int, scale: float, conversations: int, purging: float, tell: Tell) -> None:
+        self.upstream, self.scale, self.tell = upstream, scale, tell
+        self.conversations, self.purging = conversations, purging
 
     def run(self, wants: Wants) -> None:
         for name, job in (
@@ -72,13 +73,15 @@ class Alone:
         with targets.toolbridge(self.upstream, "purge", BRIDGE_INACTIVITY_HOURS="48") as running:
             scenarios.warm(running)
             environment = targets.surroundings(self.upstream, "purge") | {"BRIDGE_INACTIVITY_HOURS": "48"}
-            self.tell("toolbridge", "purge", purging.measure(running, Purge(environment, many // 10, seconds)))
+            self.tell(
+                "toolbridge", "purge", purging.measure(running, Purge(environment, many // 10, seconds, self.purging))
+            )
         with running_postgres(DURABLE) as server:
             more = {"BRIDGE_INACTIVITY_HOURS": "48", "DATABASE_URL": server.create_database()}
             with targets.toolbridge(self.upstream, "purge-postgres", **more) as running:
                 scenarios.warm(running)
                 environment = targets.surroundings(self.upstream, "purge-postgres") | more
-                found = purging.measure(running, Purge(environment, many, seconds))
+                found = purging.measure(running, Purge(environment, many, seconds, self.purging))
                 self.tell("toolbridge", "purge, PostgreSQL", found)
 
     def micro(self) -> None:

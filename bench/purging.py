@@ -19,7 +19,7 @@ class Purge(Struct, frozen=True):
     environment: dict[str, str]
     conversations: int
     seconds: float  # of load without the purge, and the least with it
-    budget: float = 3600.0
+    budget: float
 
 
 def measure(target: Running, purge: Purge) -> dict[str, float]:

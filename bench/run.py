@@ -90,6 +90,7 @@ def main(arguments: list[str]) -> None:
     )
     parser.add_argument("--scale", type=float, default=1.0, help="0.02 tries whether everything works")
     parser.add_argument("--conversations", type=int, default=1_000_000, help="to be purged; a tenth of it on SQLite")
+    parser.add_argument("--purging", type=float, default=3600.0, help="seconds that each purge may take")
     parser.add_argument("--repeat", type=int, default=2, help="of each figure the best counts")
     parser.add_argument("--out", default=str(HOME / "results.jsonl"))
     options = parser.parse_args(arguments)
@@ -103,7 +104,8 @@ def main(arguments: list[str]) -> None:
         for name, start in bench.all_targets():
             if not options.targets or name in options.targets.split(";"):
                 bench.plain(name, start)
-        Alone(upstream.port, bench.scale, options.conversations, bench.tells).run(bench.wants)
+        alone = Alone(upstream.port, bench.scale, options.conversations, options.purging, bench.tells)
+        alone.run(bench.wants)
     sys.stdout.write("\n" + report.document(Path(options.out).read_text(encoding="utf-8")))
 
 
