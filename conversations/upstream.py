@@ -93,13 +93,16 @@ class Answer:
 
     async def read(self) -> bytes | None:
         """What the next socket read brings; b"" when `nudge` was called, None at the end."""
+        waited = self._stream.buffered > MUCH
+        if waited:
+            await self._lane.turn()  # until then the socket is not read any further
         try:
             chunk = await self._stream.__anext__()
         except StopAsyncIteration:
             return None
         except httpx.HTTPError as error:
             raise failure(error) from error
-        if len(chunk) > MUCH:
+        if len(chunk) > MUCH and not waited:
             await self._lane.turn()
         if chunk and not self._begun:
             self._begun = True
