@@ -1,11 +1,35 @@
 """What a chat server says after a finish reason: some tell a reason with every chunk, others repeat what they said."""
 
 from collections.abc import Sequence
+from zlib import crc32
 
 from msgspec import Raw
 
 from translation.providers.openai_chat_calls import Calls
 from translation.providers.openai_chat_wire import Call, Delta
+
+
+class Said:
+    """A text that is kept elsewhere, by its length and checksum: enough to know it when it is said again."""
+
+    __slots__ = ("_length", "_sum")
+
+    def __init__(self) -> None:
+        self._length = self._sum = 0
+
+    def add(self, text: str) -> None:
+        data = text.encode("utf-8", "surrogatepass")
+        self._length, self._sum = self._length + len(data), crc32(data, self._sum)
+
+    def is_all(self, text: object) -> bool:
+        if not isinstance(text, str):
+            return False
+        again = Said()
+        again.add(text)
+        return (again._length, again._sum) == (self._length, self._sum)
+
+
+NOTHING_SAID = Said()
 
 
 def speaks(delta: Delta | None) -> bool:
@@ -21,14 +45,14 @@ def speaks(delta: Delta | None) -> bool:
     )
 
 
-def news(delta: Delta | None, said: str, thought: str, details: Sequence[Raw], calls: Calls) -> Delta | None:
+def news(delta: Delta | None, said: Said, thought: str, details: Sequence[Raw], calls: Calls) -> Delta | None:
     """The delta without what the answer holds already; None when nothing is left."""
     if delta is None or not speaks(delta):
         return None
     known = {bytes(raw) for raw in details}
     called = [Call(index=0, function=delta.function_call)] if delta.function_call else (delta.tool_calls or ())
     left = Delta(
-        content=None if delta.content == said else delta.content,
+        content=None if said.is_all(delta.content) else delta.content,
         reasoning_content=None if delta.reasoning_content == thought else delta.reasoning_content,
         reasoning=None if delta.reasoning == thought else delta.reasoning,
         reasoning_details=[raw for raw in delta.reasoning_details or () if bytes(raw) not in known],

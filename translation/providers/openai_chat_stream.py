@@ -17,7 +17,7 @@ from translation.events import (
     ThinkingDelta,
 )
 from translation.providers.openai_chat_calls import Calls
-from translation.providers.openai_chat_echo import news, speaks
+from translation.providers.openai_chat_echo import NOTHING_SAID, Said, news, speaks
 from translation.providers.openai_chat_messages import NOTHING, State
 from translation.providers.openai_chat_wire import (
     GAVE_UP,
@@ -56,7 +56,7 @@ class ChatDecoder(Ending):
         self._head: bytes | None = b""  # what came before it is clear whether this is a stream; None when it is clear
         self._body: list[bytes] | None = None  # of an answer that is one JSON object
         self._size = 0
-        self._said: list[str] = []
+        self._said = Said()
         self._reasoning: list[str] = []
         self._details: list[msgspec.Raw] = []
         self._whole = False  # they came at once, not in fragments
@@ -176,8 +176,8 @@ class ChatDecoder(Ending):
     def _news(self, delta: Delta | None) -> Delta | None:
         """A reason that came with words is told with every chunk; after one that came alone words may be an echo."""
         if self._alone:
-            return news(delta, "".join(self._said), "".join(self._reasoning), self._details, self._calls)
-        return news(delta, "", "", self._details, self._calls)
+            return news(delta, self._said, "".join(self._reasoning), self._details, self._calls)
+        return news(delta, NOTHING_SAID, "", self._details, self._calls)
 
     def _delta(self, delta: Delta, out: list[Event], *, whole: bool) -> None:
         thought = delta.reasoning_content or delta.reasoning
@@ -193,7 +193,7 @@ class ChatDecoder(Ending):
             if not isinstance(content, str):
                 self._parts(content, out)
             else:
-                self._said.append(content)
+                self._said.add(content)
                 if self._thinks is None:
                     out.append(TextDelta(content))
                 else:
