@@ -85,6 +85,7 @@ class Database:
         self._pipeline: AbstractContextManager[psycopg.Pipeline] | None = None
         self._sync: Callable[[], None] = lambda: None
         self._expected: list[tuple[Any, Exception]] = []
+        self._doubtful: int | None = None  # PostgreSQL's number of a transaction whose commit was not confirmed
         self._rows: dict[tuple[str, str], list[Sequence[Any]]] = {}  # to be inserted, by statement
         self.sqlite = connections.settings["default"]["ENGINE"].endswith("sqlite3")
 
@@ -134,6 +135,7 @@ class Database:
     def begin(self) -> None:
         """On PostgreSQL the whole transaction is one pipeline: a round trip for all of it, and one for the commit."""
         self._rows = {}
+        self._doubtful = None
         connection = self._connection()
         if self.sqlite:
             connection.execute("BEGIN IMMEDIATE")
@@ -147,12 +149,24 @@ class Database:
     def commit(self) -> None:
         self.flush()
         if self._pipeline is not None:
+            number = self._connection().execute("SELECT txid_current()")
             self._sync()
             for cursor, otherwise in self._expected:
                 if cursor.rowcount != 1:
                     raise otherwise
+            self._doubtful = number.fetchone()[0]
         self._connection().execute("COMMIT")
         self._leave_pipeline()
+        self._doubtful = None
+
+    def committed(self) -> bool:
+        """Whether the transaction that failed last was stored after all: only the server's word for it was lost."""
+        if self._doubtful is None:
+            return False
+        ((status,),) = self.query("SELECT txid_status(%s)", (self._doubtful,))
+        if status == "in progress":
+            raise psycopg.OperationalError("the server has yet to find out that nobody waits for its last transaction")
+        return bool(status == "committed")
 
     def rollback(self) -> None:
         """Also after a failure of the connection itself: then there is nothing left to roll back."""

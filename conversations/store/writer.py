@@ -1,8 +1,9 @@
 """Group commit: what the event loop wants durable is collected, and one transaction at a time makes it so.
 
-A `Write` is applied whole or not at all. When a batch fails, its members are tried one by one, so that one bad row
-fails one turn. A batch that takes too long fails its waiters (the database stalls; they answer 529), and new writes
-are refused until it has ended. Nobody waits longer than its request's patience, behind whatever batch.
+A `Write` is applied whole or not at all, and once: a commit whose confirmation was lost is looked up. When a batch
+fails, its members are tried one by one, so that one bad row fails one turn. A batch that takes too long fails its
+waiters (the database stalls; they answer 529), and new writes are refused until it has ended. Nobody waits longer than
+its request's patience, behind whatever batch.
 """
 
 import asyncio
@@ -201,8 +202,10 @@ class Writer:
     def _commit(self, db: Database, batch: list[_Entry]) -> None:
         started = time.monotonic()
         for delay in (*RETRY_DELAYS, None):
+            first = delay == RETRY_DELAYS[0]
             try:
-                self._transaction(db, batch, progress=delay == RETRY_DELAYS[0])
+                if first or not db.committed():
+                    self._transaction(db, batch, progress=first)
             except Exception as error:  # noqa: BLE001 - the writer lives on, and nobody is told that it is stored
                 db.rollback()
                 if not is_transient(error):

@@ -3,6 +3,7 @@
 import sqlite3
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,6 +16,7 @@ from tests.servers.client import TOOL, Client, folded, names, result
 from tests.servers.ports import wait_until
 from tests.servers.postgres import running_postgres
 from tests.servers.script import Gate, Pause, sse_answer
+from tests.torture.proxy import Proxy
 
 CALL = ("call_1", "get_weather", {"city": "Oslo"})
 
@@ -115,6 +117,29 @@ def test_a_database_server_that_goes_away_is_529_and_comes_back(serve: Serve, co
         heals(client, served)
         served.chat(chat.text("sunny"))
         assert client.ask(result(block["id"]), tools=[TOOL]).status_code == 200
+        served.bridge.stop()
+
+
+@pytest.mark.parametrize("end", [False, True])
+def test_what_was_stored_unheard_is_not_stored_again(serve: Serve, connect: Connect, end: bool) -> None:
+    """The database commits, and its word for that is lost: the turn is there, and must not get in its own way."""
+    with running_postgres() as postgres, Proxy(postgres.port) as between:
+        url = postgres.create_database().replace(f":{postgres.port}/", f":{between.port}/")
+        served = serve(url, BRIDGE_PREPARED_STATEMENTS="off")
+        client, gate = connect(served), Gate()
+        served.chat(sse_answer(gate, *chat.streamed_text("ok").steps))
+        with ThreadPoolExecutor(1) as pool:
+            between.lose = b"" if end else b"COMMIT"
+            asking = pool.submit(client.ask, "Hi", stream=True, headers={"X-Conversation-ID": "one"})
+            assert gate.reached.wait(10)
+            between.lose = b"COMMIT" if end else between.lose
+            gate.open()
+            response = asking.result()
+        assert (response.status_code, between.lose) == (200, b"")
+        assert "event: message_stop" in response.text, response.text
+        assert served.records.turns(client.api_key).get().status == "complete"
+        assert served.records.conversations(client.api_key).get().turn_count == 1
+        assert served.records.usage(client.api_key).count() == 1
         served.bridge.stop()
 
 

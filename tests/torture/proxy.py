@@ -5,6 +5,7 @@ with Proxy(port) as proxy:            # connect to proxy.port
     proxy.stall(); proxy.flow()       # bytes wait, connections stay
     proxy.cut()                       # all connections are reset, new ones are fine
     proxy.refuse(); proxy.accept()    # nobody listens
+    proxy.lose = b"COMMIT"            # who says this next is heard, but cut off before it is answered
     proxy.plan = lambda connection: Fault(after=100, kind="cut")   # for each new connection, by its number
 """
 
@@ -13,7 +14,7 @@ import itertools
 import socket
 import struct
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Literal, Self, TypeVar
@@ -46,6 +47,7 @@ class Proxy:
         self.delay = 0.0
         self.plan: Callable[[int], Fault | None] = lambda _: None
         self.accepted = 0
+        self.lose = b""
         self._numbers = itertools.count()
         self._writers: set[asyncio.StreamWriter] = set()
         self._forgotten: set[asyncio.StreamWriter] = set()
@@ -140,9 +142,10 @@ class Proxy:
             return
         both = (writer, target_writer)
         self._writers.update(both)
+        unheard = asyncio.Event()
         ways = {
-            self._loop.create_task(self._pump(reader, target_writer, None)),
-            self._loop.create_task(self._pump(target_reader, writer, fault)),
+            self._loop.create_task(self._pump(self._overheard(reader, unheard), target_writer, None)),
+            self._loop.create_task(self._pump(self._answers(target_reader, unheard, writer), writer, fault)),
         }
         try:
             await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
@@ -155,10 +158,28 @@ class Proxy:
                 self._forgotten.discard(each)
                 each.close()
 
-    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, fault: Fault | None) -> None:
+    async def _overheard(self, reader: asyncio.StreamReader, unheard: asyncio.Event) -> AsyncIterator[bytes]:
+        """What is asked; `unheard` if its answer is to be lost."""
+        while data := await reader.read(65536):
+            if self.lose and self.lose in data:
+                self.lose = b""
+                unheard.set()
+            yield data
+
+    async def _answers(
+        self, reader: asyncio.StreamReader, unheard: asyncio.Event, writer: asyncio.StreamWriter
+    ) -> AsyncIterator[bytes]:
+        while data := await reader.read(65536):
+            if unheard.is_set():
+                _reset(writer)
+                raise _Ended
+            yield data
+
+    async def _pump(self, chunks: AsyncIterator[bytes], writer: asyncio.StreamWriter, fault: Fault | None) -> None:
         passed = 0
         try:
-            while data := await reader.read(65536):
+            async for chunk in chunks:
+                data = chunk
                 if fault is not None and passed + len(data) > fault.after:
                     data = await self._hurt(fault, data, fault.after - passed, writer)
                     fault = None
