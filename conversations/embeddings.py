@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from conversations import records
 from conversations.bridge import Bridge
 from conversations.course import Course
+from conversations.estimates import weight
 from conversations.limits import Admission
 from conversations.redaction import scrub
 from conversations.routing import Route
@@ -96,7 +97,7 @@ def _refusal(answer: Answer, body: bytes) -> BridgeError:
 
 
 def _estimated(bridge: Bridge, route: Route, sent: UpstreamRequest) -> Usage:
-    return bridge.estimates.usage(route.target.upstream, route.target.model, sent.body, 0)
+    return bridge.estimates.usage(route.target.upstream, route.target.model, weight(sent.body), 0)
 
 
 def _entry(route: Route, status: str, returned: str, usage: Usage, elapsed: float) -> UsageRow:

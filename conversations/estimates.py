@@ -37,13 +37,13 @@ class Estimates:
         self._factors: dict[tuple[str, str], float] = {}  # true tokens per token of the tokenizer
         self._samples: OrderedDict[tuple[str, str], Sample] = OrderedDict()
 
-    def prompt(self, upstream: str, model: str, body: bytes) -> int:
-        return max(round(_size(body) * self._ratios.get((upstream, model), TOKENS_PER_BYTE)), 1)
+    def prompt(self, upstream: str, model: str, weight: int) -> int:
+        return max(round(weight * self._ratios.get((upstream, model), TOKENS_PER_BYTE)), 1)
 
-    def usage(self, upstream: str, model: str, body: bytes, answered: int) -> Usage:
+    def usage(self, upstream: str, model: str, weight: int, answered: int) -> Usage:
         """What a turn used that did not end well, from its bytes."""
         output = round(answered * TOKENS_PER_BYTE)
-        return Usage(input_tokens=self.prompt(upstream, model, body), output_tokens=output, estimated=True)
+        return Usage(input_tokens=self.prompt(upstream, model, weight), output_tokens=output, estimated=True)
 
     async def counted(self, upstream: str, model: str, body: bytes, content: bytes) -> Usage:
         """What a turn used whose upstream did not say: clients decide by it when to compact."""
@@ -51,9 +51,9 @@ class Estimates:
         output = await self.tokenizer.count(b'{"messages":[{"content":%b}]}' % content)
         return Usage(input_tokens=tokens, output_tokens=output, estimated=True)
 
-    def learn(self, upstream: str, model: str, body: bytes, usage: Usage) -> None:
+    def learn(self, upstream: str, model: str, body: bytes, weight: int, usage: Usage) -> None:
         tokens = usage.input_tokens + usage.cache_read + usage.cache_write
-        ratio = tokens / _size(body) if body else 0.0
+        ratio = tokens / weight if weight else 0.0
         if not LEAST <= ratio <= MOST:
             return
         old = self._ratios.get((upstream, model), ratio)
@@ -82,8 +82,8 @@ class Estimates:
         self._factors[upstream, model] = old + weight * (tokens / counted - old)
 
 
-def _size(body: bytes) -> int:
-    """The bytes of a body; a picture in it counts for what models make of one, not for its own bytes."""
+def weight(body: bytes) -> int:
+    """The bytes of a body, where a picture counts for what models make of one, not for its own bytes."""
     if len(body) < LARGE or (b"base64," not in body and b'"data":"' not in body):
         return len(body)
     files = [len(found[1]) for found in _FILE.finditer(body)]

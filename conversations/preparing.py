@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from conversations.beside import beside, size_of
+from conversations.estimates import weight
 from conversations.hosted.values import NOTHING_OFFERED, Hosted, Offered
 from conversations.rejoining import rejoin
 from conversations.routing import Route
@@ -76,6 +77,7 @@ class Aimed(Struct, frozen=True):
     route: Route
     request: Request  # under the policies, repaired
     sent: UpstreamRequest
+    weight: int  # of what is sent, in the bytes that its tokens are estimated from
     notes: tuple[Note, ...]
     hosted: dict[str, Hosted] = {}  # the tools that the bridge runs, by the model's names for them
 
@@ -147,7 +149,7 @@ def aim(hydrated: Request, route: Route, offered: Offered = NOTHING_OFFERED, sto
         raise told_place(error, repaired.messages, hydrated.messages) from None
     lost = adapters.left_out(governed, profile)
     notes = (*offer_notes, *policy_notes, *repair_notes, *sent.notes, *lost)
-    return Aimed(route, repaired, sent, notes, kept)
+    return Aimed(route, repaired, sent, weight(sent.body), notes, kept)
 
 
 def _offered(

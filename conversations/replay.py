@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from conversations import conf, ids
 from conversations.attempt import Attempt
 from conversations.demo import DemoServer
-from conversations.estimates import Estimates
+from conversations.estimates import Estimates, weight
 from conversations.ledger import Prices
 from conversations.models import Conversation, Replay, Turn, UsageEntry
 from conversations.preparing import aim
@@ -193,7 +193,7 @@ def expected(planned: Plan, turn: Turn, means: Means) -> Expected:
     target = planned.route.target
     read = turn.input_tokens + turn.cache_read + turn.cache_write
     if not planned.exact or not read:
-        read = means.estimates.prompt(target.upstream, target.model, planned.sent.body)
+        read = means.estimates.prompt(target.upstream, target.model, weight(planned.sent.body))
     likely, most = turn.output_tokens, max(planned.request.max_tokens, turn.output_tokens)
     micros, most_micros = (
         means.prices.cost(target.upstream, target.model, Usage(input_tokens=read, output_tokens=tokens))
@@ -224,7 +224,7 @@ async def run(planned: Plan, means: Means) -> Outcome:
     outcome.stop_reason = attempt.accumulator.stop_reason or ""
     if outcome.usage == Usage() and 200 <= attempt.status < 300:
         answered = len(outcome.content)
-        outcome.usage = means.estimates.usage(target.upstream, target.model, planned.sent.body, answered)
+        outcome.usage = means.estimates.usage(target.upstream, target.model, weight(planned.sent.body), answered)
     return outcome
 
 

@@ -244,7 +244,7 @@ class Turn:
     def _new_attempt(self) -> Attempt:
         prepared = self.prepared
         target = prepared.route.target
-        tokens = self.bridge.estimates.prompt(target.upstream, target.model, prepared.sent.body)
+        tokens = self.bridge.estimates.prompt(target.upstream, target.model, prepared.aimed.weight)
         if self.admission is not None:
             micros = self.bridge.prices.cost(target.upstream, target.model, Usage(input_tokens=tokens))
             self.admission.expect(tokens, micros)
@@ -349,7 +349,7 @@ class Turn:
         target, body, estimates = self.prepared.route.target, self.prepared.sent.body, self.bridge.estimates
         if finished.usage is not None:
             self.usage = usage_rows.countable(finished.usage)
-            estimates.learn(target.upstream, target.model, body, self.usage)
+            estimates.learn(target.upstream, target.model, body, self.prepared.aimed.weight, self.usage)
         else:
             self.usage = await estimates.counted(target.upstream, target.model, body, self.accumulator.content)
             self.notes.append(Note("degradation", "usage-estimated", "the upstream reported no usage; it is estimated"))
@@ -358,8 +358,8 @@ class Turn:
         """What an attempt used that did not end well: nothing, unless the upstream had begun to answer."""
         if not 200 <= self.attempt.status < 300:
             return Usage()
-        target, body = self.prepared.route.target, self.prepared.sent.body
-        return self.bridge.estimates.usage(target.upstream, target.model, body, len(self.accumulator.content))
+        target, weight = self.prepared.route.target, self.prepared.aimed.weight
+        return self.bridge.estimates.usage(target.upstream, target.model, weight, len(self.accumulator.content))
 
     def _message(self, finished: Finished) -> MessageRow | None:
         if self.ask.key.storage == "minimal":
