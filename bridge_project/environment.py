@@ -68,6 +68,19 @@ def http_url(name: str) -> str | None:
     return value.rstrip("/")
 
 
+def service_url(name: str, *schemes: str) -> str | None:
+    """A URL of one of these schemes, or of any. It may hold a password: what is wrong with it is told without it."""
+    value = optional(name)
+    if value is None:
+        return None
+    scheme, separator, rest = value.partition("://")
+    if not separator or not rest or (schemes and scheme not in schemes):
+        raise ImproperlyConfigured(
+            f"{name} must be a URL: {', '.join(f'{each}://...' for each in schemes or ('scheme',))}"
+        )
+    return value
+
+
 def password(url: str | None) -> str | None:
     """The secret part of a URL."""
     return unquote(urlsplit(url).password or "") or None if url else None

@@ -157,14 +157,14 @@ CONTENT_SECURITY_POLICY = {
     },
 }
 
-REDIS_URL = environment.optional("REDIS_URL")
+REDIS_URL = environment.service_url("REDIS_URL", "redis", "rediss", "unix")
 CHANNEL_LAYERS = {
     "default": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [REDIS_URL]}}
     if REDIS_URL
     else {"BACKEND": "channels.layers.InMemoryChannelLayer"},
 }
 
-CELERY_BROKER_URL = environment.optional("CELERY_BROKER_URL") or REDIS_URL or "filesystem://localhost/"
+CELERY_BROKER_URL = environment.service_url("CELERY_BROKER_URL") or REDIS_URL or "filesystem://localhost/"
 # Celery's filesystem transport wants its folders to be there; without it there are none.
 BROKER_FOLDERS = (
     {"messages": BRIDGE_HOME / "broker" / "messages", "control": BRIDGE_HOME / "broker" / "control"}

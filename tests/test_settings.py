@@ -53,6 +53,7 @@ def test_an_empty_variable_is_an_unset_one(monkeypatch: pytest.MonkeyPatch) -> N
     assert environment.number("X", 0.5) == 0.5
     assert environment.words("X") == ()
     assert environment.http_url("X") is None
+    assert environment.service_url("X") is None
     assert environment.flag("X") is False
 
 
@@ -86,6 +87,21 @@ def test_what_is_no_http_url_is_refused(monkeypatch: pytest.MonkeyPatch, value: 
     monkeypatch.setenv("X", value)
     with pytest.raises(ImproperlyConfigured, match=r"X is .*http"):
         environment.http_url("X")
+
+
+@pytest.mark.parametrize("value", ["localhost:6379", "http://:secret@host", "redis://", "redis:/secret@host"])
+def test_what_is_no_url_of_a_service_is_refused_without_its_secret(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("X", value)
+    with pytest.raises(ImproperlyConfigured, match=r"^X must be a URL: redis://\.\.\., rediss://\.\.\.$"):
+        environment.service_url("X", "redis", "rediss")
+
+
+def test_a_url_of_any_service_has_a_scheme(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("X", "amqp://host")
+    assert environment.service_url("X") == "amqp://host"
+    monkeypatch.setenv("X", "host:5672")
+    with pytest.raises(ImproperlyConfigured, match=r"^X must be a URL: scheme://\.\.\.$"):
+        environment.service_url("X")
 
 
 def test_an_unknown_choice_is_refused_with_the_known_ones(monkeypatch: pytest.MonkeyPatch) -> None:
