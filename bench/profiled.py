@@ -11,6 +11,6 @@ if __name__ == "__main__":
     signal.signal(signal.SIGUSR1, lambda *_: profile.enable())
     # uvicorn drains and then raises the signal again; this time it only ends the serving.
     signal.signal(signal.SIGTERM, lambda *_: None)
-    serve(None, None, None)
+    serve()
     profile.disable()
     profile.dump_stats(sys.argv[1])

@@ -12,7 +12,7 @@ import sys
 import time
 
 from bridge_project import settings
-from bridge_project.up import announcement
+from bridge_project.up import announcement, board
 from bridge_project.up.child import Child
 from bridge_project.up.claims import claim_home, claim_port
 from bridge_project.up.errors import StartError
@@ -34,9 +34,9 @@ class Supervisor:
     def __init__(self, listener: socket.socket, web_processes: int) -> None:
         self._listener = listener
         lifeline, self._life = os.pipe()
-        self._web = [
-            Child("bridge_project.up.web", socket=listener.fileno(), lifeline=lifeline) for _ in range(web_processes)
-        ]
+        self._board = board.made(web_processes)
+        shared = {"socket": listener.fileno(), "lifeline": lifeline, "board": self._board.fileno()}
+        self._web = [Child("bridge_project.up.web", **shared) for _ in range(web_processes)]
         self._background = Child("bridge_project.up.background", lifeline=lifeline)
         self._due: dict[Child, float] = {}
         self._interrupts = 0

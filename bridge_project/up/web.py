@@ -11,20 +11,20 @@ import resource
 import socket
 import sys
 from collections.abc import Sequence
+from functools import partial
 
 import django
 import uvicorn
 from django.core.exceptions import ImproperlyConfigured
 
 from bridge_project.up import announcement
+from bridge_project.up.accepting import Acceptor
+from bridge_project.up.board import Board
 from bridge_project.up.claims import claim_port
 from bridge_project.up.errors import StartError
 from bridge_project.up.requests import Requests
 
 GRACE_SECONDS = 20
-# libuv takes one connection from each listening socket in a turn of the loop: of many that come at once to a busy
-# process, the last would wait for seconds.
-ACCEPTS = 16
 # glibc's M_ARENA_MAX. Django's pages run in threads of their own; each would leave the memory that it used to a heap of
 # its own, sixteen of them on two cores, and the process would grow by all of them.
 ARENA_MAX, ARENAS = -8, 2
@@ -32,29 +32,31 @@ ARENA_MAX, ARENAS = -8, 2
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bridge_project.up.web", description=__doc__)
-    for name in ("socket", "lifeline", "announce"):
+    for name in ("socket", "lifeline", "board", "announce"):
         parser.add_argument(f"--{name}", type=int, help="an inherited descriptor")
     options = parser.parse_args(arguments)
     try:
-        serve(options.socket, options.lifeline, options.announce)
+        serve(options.socket, options.lifeline, options.board, options.announce)
     except (ImproperlyConfigured, StartError) as error:
         sys.stderr.write(f"toolbridge: {error}\n")
         return 1
     return 0
 
 
-def serve(listener: int | None, lifeline: int | None, announce: int | None) -> None:
+def serve(
+    listener: int | None = None, lifeline: int | None = None, board: int | None = None, announce: int | None = None
+) -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "bridge_project.settings")
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # what is in memory must not lie in a file after a crash
     _share_memory()
     django.setup()
     first_run = _prepare() if announce is not None else announcement.FirstRun()
-    web = Web(lifeline, announce, announcement.encode(first_run))
-    web.run(listeners(_listener() if listener is None else socket.socket(fileno=listener)))
+    web = Web(lifeline, None if board is None else Board(board), announce, announcement.encode(first_run))
+    web.run([_listener() if listener is None else socket.socket(fileno=listener)])
 
 
 class Web(uvicorn.Server):
-    def __init__(self, lifeline: int | None, announce: int | None, announced: bytes) -> None:
+    def __init__(self, lifeline: int | None, board: Board | None, announce: int | None, announced: bytes) -> None:
         super().__init__(
             uvicorn.Config(
                 "bridge_project.asgi:application",
@@ -72,18 +74,31 @@ class Web(uvicorn.Server):
             )
         )
         self._lifeline = lifeline
+        self._board = board
+        self._acceptor: Acceptor | None = None
         self._announce = announce
         self._announced = announced
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
+        await super().startup([])
+        assert sockets is not None
+        connections, state = self.server_state.connections, self.lifespan.state
+        factory = partial(Requests, config=self.config, server_state=self.server_state, app_state=state)
+        self._acceptor = Acceptor(sockets[0], factory, connections, self._board)
         if self._lifeline is not None:
             asyncio.get_running_loop().add_reader(self._lifeline, self._supervisor_died)
         if self._announce is not None:
             os.write(self._announce, self._announced)
             os.close(self._announce)
 
+    async def on_tick(self, counter: int) -> bool:
+        if self._acceptor is not None:
+            self._acceptor.tell()
+        return await super().on_tick(counter)
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        if self._acceptor is not None:
+            self._acceptor.stop()
         from conversations import process  # noqa: PLC0415 - it has models, which need the set-up
 
         # Streams that outlive the grace period would be cut without a word.
@@ -93,11 +108,6 @@ class Web(uvicorn.Server):
     def _supervisor_died(self) -> None:
         asyncio.get_running_loop().remove_reader(self._lifeline or 0)
         self.should_exit = True
-
-
-def listeners(port: socket.socket) -> list[socket.socket]:
-    """The same socket many times. `socket.dup` would make it a blocking one for every process that has it."""
-    return [port, *(socket.socket(fileno=os.dup(port.fileno())) for _ in range(ACCEPTS - 1))]
 
 
 def _share_memory() -> None:
