@@ -19,7 +19,7 @@ from conversations.store.hosted import Ran
 from conversations.store.reads import Answer, Found, Known, Node, Stored
 from conversations.store.writes import ConversationRow
 from translation.client.identity import Identity
-from translation.errors import ThreadNotFound
+from translation.errors import ConversationEnded, ThreadNotFound
 from translation.state import MCP_TOOL_USE, Snapshot, Wanted
 from translation.values import Link, Origin, Request, ServerToolUse, ToolResult, ToolUse
 
@@ -279,9 +279,13 @@ class State:
         return await self._store.read(partial(reads.turn_links, turn=turn), [])
 
     async def blob(self, conversation: Conversation, digest: bytes) -> bytes:
+        """A `system` or `tools` that the conversation began with; b"" where it had none."""
         if not digest:
             return b""
-        return await self._store.read(partial(reads.blob, conversation_id=conversation.row.id, digest=digest), b"")
+        found = await self._store.read(partial(reads.blob, conversation_id=conversation.row.id, digest=digest), b"")
+        if not found:
+            raise ConversationEnded("the conversation was terminated while this request was read")
+        return found
 
     async def last_sent(self, conversation: Conversation) -> Sent | None:
         known = self._sent.get(conversation.row.id)

@@ -152,6 +152,23 @@ def test_append_puts_the_history_system_and_tools_before_what_is_new(client: Cli
     assert client.ask("x", headers={"x-conversation-mode": "append"}).status_code == 400
 
 
+@BOTH
+@pytest.mark.parametrize("thread", [False, True])
+def test_what_is_deleted_while_it_is_put_together_is_no_fault_of_ours(
+    client: Client, served: Served, thread: bool
+) -> None:
+    """A conversation that ends between two reads: its answer was found, its tools no more."""
+    served.upstream.always(CHAT, chat.text("ok"))
+    headers = {"x-conversation-id": "deleted"}
+    create: dict[str, Any] = {"thread": {"type": "create"}} if thread else {}
+    first = client.ask("First.", tools=[TOOL], headers=headers, **create).json()
+    served.records.rows("Blob").filter(conversation__in=served.records.conversations(client.api_key)).delete()
+    go_on = {"thread": {"type": "continue", "previous_message_id": first["id"]}} if thread else {}
+    response = client.ask("Second.", headers={**headers, "x-conversation-mode": "append"}, **go_on)
+    assert "terminated" in response.json()["error"]["message"], response.text
+    assert "Traceback" not in served.bridge.log.read_text()
+
+
 def test_requests_only_append(client: Client, served: Served) -> None:
     """Promise 5: request n is a byte prefix of request n+1, up to its closing brackets."""
     served.upstream.always(CHAT, chat.text("ok"))
