@@ -198,6 +198,15 @@ def test_counts_end_an_answer_only_where_nothing_else_is_said() -> None:
     assert isinstance(reading.feed(sse(SAY_A, chunk(finish="stop", usage=COUNTS)))[-1], Finished)
 
 
+@pytest.mark.parametrize("running", [COUNTS, {"prompt_tokens": 0, "completion_tokens": 0}])
+def test_counts_that_come_with_every_chunk_are_not_the_last_word(running: Json) -> None:
+    """vLLM's `continuous_usage_stats`, and gateways that write zeros until the end."""
+    events = [SAY_A | {"usage": running}, chunk(finish="stop", usage=running)]
+    total = {"prompt_tokens": 10, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 4}}
+    assert answer("openai", sse(*events, {"choices": [], "usage": total}))[1:] == ("end_turn", Usage(6, 5, 4))
+    assert answer("openai", sse(*events, b"[DONE]"))[1] == "end_turn"
+
+
 @pytest.mark.parametrize(
     ("events", "lacking"),
     [

@@ -168,9 +168,11 @@ class ChatDecoder(Ending):
         if chunk.model:
             self._model = chunk.model
         if counts is not None:
-            self._usage = usage_of(counts) or self._usage
+            told, running = usage_of(counts), self._usage is not None and bool(chunk.choices)
+            self._usage = told or self._usage
             self.ending = self._reason is not None
-            if self.ending and not any(speaks(choice.delta) for choice in chunk.choices or ()):
+            last = told is not None and not running  # who counts as it goes sums up after the reason
+            if self.ending and last and not any(speaks(choice.delta) for choice in chunk.choices or ()):
                 self._end(out, done=True)
 
     def _news(self, delta: Delta | None) -> Delta | None:
