@@ -481,6 +481,28 @@ def test_a_call_that_the_token_limit_cut_is_not_run_whatever_its_status_says(sta
         assert [type(event).__name__ for event in events] == ["ToolStarted", "ToolDropped", "Finished"]
 
 
+@pytest.mark.parametrize("added", [True, False])
+def test_pieces_that_do_not_say_whose_they_are_belong_to_the_open_item(added: bool) -> None:
+    items = [{"type": "reasoning", "id": "r", "summary": [{"type": "summary_text", "text": "hm"}]}, MESSAGE, CALL]
+    kinds = ("reasoning_summary_text", "output_text", "function_call_arguments")
+    events: list[Json] = []
+    for item, kind, pieces in zip(items, kinds, (("h", "m"), ("a",), (ONE[:3], ONE[3:])), strict=True):
+        events += [{"type": "response.output_item.added", "item": {**item, "arguments": ""}}] if added else []
+        events += [{"type": f"response.{kind}.delta", "delta": piece} for piece in pieces]
+        events.append({"type": "response.output_item.done", "item": item})
+    content, end, _ = answer("openai-responses", sse(*events, {"type": "response.completed", "response": {}}))
+    assert [block.get("thinking", block.get("text")) for block in content] == ["hm", "a", None]
+    assert (calls(content), end) == ([("Read", msgspec.json.decode(ONE))], "tool_use")
+
+
+def test_a_summary_whose_parts_come_without_pieces_is_told_at_their_end() -> None:
+    summary = [{"type": "summary_text", "text": "one"}, {"type": "summary_text", "text": "two"}]
+    events = [{"type": "response.reasoning_summary_part.added", "item_id": "r", "summary_index": n} for n in (0, 1)]
+    done = {"type": "response.output_item.done", "item": {"type": "reasoning", "id": "r", "summary": summary}}
+    content = answer("openai-responses", sse(*events, done, {"type": "response.completed", "response": {}}))[0]
+    assert [block["thinking"] for block in content] == ["one\n\ntwo"]
+
+
 @pytest.mark.parametrize(
     "event",
     [
