@@ -282,6 +282,24 @@ def test_a_character_that_comes_in_halves_is_one() -> None:
     assert "is not whole" in str(called(half))
 
 
+HALF = "a\ud83d b"
+RESPONSE = {"status": "completed", "output": [{"type": "message", "content": [{"type": "output_text", "text": HALF}]}]}
+CANDIDATE = {"candidates": [{"content": {"parts": [{"text": HALF}]}, "finishReason": "STOP"}]}
+
+
+@pytest.mark.parametrize(
+    ("provider", "body"),
+    [
+        ("openai", json.dumps({"choices": [{"message": {"content": HALF}, "finish_reason": "stop"}]}).encode()),
+        ("openai-responses", json.dumps(RESPONSE).encode()),
+        ("gemini", json.dumps(CANDIDATE).encode()),
+        ("gemini", sse(json.dumps(CANDIDATE).encode())),
+    ],
+)
+def test_half_a_character_does_not_cost_a_whole_answer(provider: str, body: bytes) -> None:
+    assert answer(provider, body)[:2] == ([text("a\N{REPLACEMENT CHARACTER} b")], "end_turn")
+
+
 def test_a_whole_answer_without_a_message_is_no_answer() -> None:
     body = msgspec.json.encode({"choices": [{"text": "a", "finish_reason": "stop"}]})
     assert answer("openai", body) == ([], "the upstream's answer holds no message", None)

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from translation.providers.gemini_errors import Error
-from translation.unicode import check_utf8
+from translation.unicode import check_utf8, without_halves
 
 
 class Call(Struct):
@@ -95,6 +95,8 @@ def decode_chunk(data: bytes) -> Chunk:
         return _chunk(data)
     except msgspec.ValidationError:
         return _odd_chunk(_without_nulls(data))
+    except msgspec.DecodeError:
+        return _chunk(without_halves(data))
 
 
 def decode_answer(data: bytes) -> Chunk | list[Chunk]:
@@ -103,6 +105,8 @@ def decode_answer(data: bytes) -> Chunk | list[Chunk]:
         return _answer(data)
     except msgspec.ValidationError:
         return _odd_answer(_without_nulls(data))
+    except msgspec.DecodeError:
+        return _answer(without_halves(data))
 
 
 def _without_nulls(data: bytes) -> bytes:
