@@ -283,7 +283,7 @@ def test_a_character_that_comes_in_halves_is_one() -> None:
 
 
 HALF = "a\ud83d b"
-RESPONSE = {"status": "completed", "output": [{"type": "message", "content": [{"type": "output_text", "text": HALF}]}]}
+SAID = {"type": "message", "content": [{"type": "output_text", "text": HALF}]}
 CANDIDATE = {"candidates": [{"content": {"parts": [{"text": HALF}]}, "finishReason": "STOP"}]}
 
 
@@ -291,7 +291,7 @@ CANDIDATE = {"candidates": [{"content": {"parts": [{"text": HALF}]}, "finishReas
     ("provider", "body"),
     [
         ("openai", json.dumps({"choices": [{"message": {"content": HALF}, "finish_reason": "stop"}]}).encode()),
-        ("openai-responses", json.dumps(RESPONSE).encode()),
+        ("openai-responses", json.dumps({"status": "completed", "output": [SAID]}).encode()),
         ("gemini", json.dumps(CANDIDATE).encode()),
         ("gemini", sse(json.dumps(CANDIDATE).encode())),
     ],
@@ -501,7 +501,8 @@ def test_a_call_that_the_token_limit_cut_is_not_run_whatever_its_status_says(sta
 
 @pytest.mark.parametrize("added", [True, False])
 def test_pieces_that_do_not_say_whose_they_are_belong_to_the_open_item(added: bool) -> None:
-    items = [{"type": "reasoning", "id": "r", "summary": [{"type": "summary_text", "text": "hm"}]}, MESSAGE, CALL]
+    thought = {"type": "reasoning", "id": "r", "summary": [{"type": "summary_text", "text": "hm"}]}
+    items: list[Json] = [thought, MESSAGE, CALL]
     kinds = ("reasoning_summary_text", "output_text", "function_call_arguments")
     events: list[Json] = []
     for item, kind, pieces in zip(items, kinds, (("h", "m"), ("a",), (ONE[:3], ONE[3:])), strict=True):
