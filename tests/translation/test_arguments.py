@@ -98,6 +98,7 @@ def test_what_can_be_mended_is_mended_and_said(text: str, whole: str, how: str) 
         ('```json\n{"a":1.10,}\n```', '{"a":1.10}'),
         ('{"a":1.10,"b":{"c":1E5', '{"a":1.10,"b":{"c":1E5}}'),
         ('{"a":1.10} and so on', '{"a":1.10}'),
+        ('{"a":{"b":1.10},"c":2', '{"a":{"b":1.10},"c":2}'),
     ],
 )
 def test_what_is_right_in_mended_arguments_stays_as_it_was_written(text: str, whole: str) -> None:

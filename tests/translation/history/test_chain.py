@@ -41,6 +41,7 @@ def test_each_message_has_a_hash_that_holds_its_parents() -> None:
 
 EQUAL: list[tuple[str, Message, Message]] = [
     ("thinking", assistant(Thinking("hm", "sig"), RedactedThinking("x"), Text("b")), assistant(Text("b"))),
+    ("thinking of a user", user(Thinking("hm"), Text("b")), user(Text("b"))),
     ("texts of an answer", assistant(Text("a"), Thinking("hm"), Text("b"), Text("c")), assistant(Text("abc"))),
     ("inputs", assistant(ToolUse("t1", "Read", b'{"a": 1}')), assistant(ToolUse("t1", "Read", b'{"a":1}'))),
     ("empty text", user(Text(""), Text("b")), user(Text("b"))),
