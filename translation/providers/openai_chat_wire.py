@@ -94,6 +94,7 @@ class Choice(Struct):
     message: Delta | None = None
     finish_reason: str | None = None
     stop_reason: str | int | None = None  # vLLM: the stop string, or a token
+    matched_stop: str | int | None = None  # SGLang: the same
     usage: Counts | None = None  # Kimi
     error: Raw = NOTHING  # OpenRouter
 
