@@ -3,16 +3,16 @@
 import json
 import re
 
-import jiter
 import msgspec
 
 from translation.errors import UpstreamProtocolError
-from translation.unicode import well_formed
+from translation.unicode import json_string
 from translation.unreadable import UNREADABLE
 
 FENCE = re.compile(r"\A```\w*+\s*+(.*)```\Z", re.DOTALL)
 # A string that has no end goes on to the end of the text: looked for from each of its quotes, it would take minutes.
 STRING = r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)'
+STRINGS = re.compile(STRING, re.DOTALL)
 TRAILING = re.compile(rf"({STRING})|,(?=\s*+[}}\]])", re.DOTALL)  # a comma before a bracket, outside of strings
 BRACKETS = re.compile(rf"{STRING}|([{{}}\[\]])", re.DOTALL)  # outside of strings
 CLOSING = {"{": "}", "[": "]"}
@@ -82,18 +82,19 @@ def is_object(text: str) -> bool:
 
 
 def mend(text: str) -> tuple[str, str]:
-    """Arguments that are not an object as they stand; raises when there is nothing to mend."""
+    """Arguments that are not an object as they stand; raises when there is nothing to mend.
+
+    What is right in them stays as it was written: numbers have more digits than a float.
+    """
     value = _decoded(text)
     if isinstance(value, str) and is_object(value.strip()):
         return value.strip(), "arguments were encoded twice"
-    value = _tolerated(text)
-    if not isinstance(value, dict):
-        value = _tolerated(TRAILING.sub(r"\1", FENCE.sub(r"\1", text)))
-    if isinstance(value, dict):
-        return well_formed(json.dumps(value, ensure_ascii=False)), "arguments held characters that JSON does not allow"
-    value = _closed(text)
-    if isinstance(value, dict) and value:
-        return msgspec.json.encode(value).decode(), "arguments were cut short and closed"
+    for spelled in (_spelled(text), _spelled(TRAILING.sub(r"\1", FENCE.sub(r"\1", text)).strip())):
+        if is_object(spelled):
+            return spelled, "arguments held characters that JSON does not allow"
+    closed = _closed(text)
+    if is_object(closed) and _decoded(closed):
+        return closed, "arguments were cut short and closed"
     raise UpstreamProtocolError(f"the upstream sent tool arguments that are not a JSON object: {text[:200]!r}")
 
 
@@ -104,30 +105,27 @@ def _decoded(text: str) -> object:
         return None
 
 
-def _tolerated(text: str) -> object:
-    """Models write raw line ends into strings, and halves of surrogate pairs. NaN stays wrong."""
+def _spelled(text: str) -> str:
+    """Models write raw line ends into strings, and halves of surrogate pairs."""
+    return STRINGS.sub(_string, text)
+
+
+def _string(found: re.Match[str]) -> str:
     try:
-        return json.loads(text, strict=False, parse_constant=_refused)
-    except (ValueError, RecursionError):
-        return None
+        return json_string(json.loads(found[0], strict=False)).decode()
+    except ValueError:
+        return found[0]
 
 
-def _refused(constant: str) -> None:
-    raise ValueError(constant)
-
-
-def _closed(text: str) -> object:
+def _closed(text: str) -> str:
     """Without what follows the object, or with the brackets that it lacks. What ends inside a value, or before one, is
     not closed: no call may run without a part of what was meant."""
     missing: list[str] = []
-    for bracket in BRACKETS.findall(text):
-        if bracket in CLOSING:
-            missing.append(CLOSING[bracket])
-        elif bracket and missing:
+    for bracket in BRACKETS.finditer(text):
+        if bracket[1] in CLOSING:
+            missing.append(CLOSING[bracket[1]])
+        elif bracket[1] and missing:
             missing.pop()
-    if missing:
-        return _decoded(text + "".join(reversed(missing)))
-    try:
-        return jiter.from_json(text.encode("utf-8", "surrogatepass"), partial_mode=True, allow_inf_nan=False)
-    except ValueError:
-        return None
+            if not missing:
+                return text[: bracket.end()]
+    return text + "".join(reversed(missing))

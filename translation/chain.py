@@ -1,7 +1,8 @@
 """The chain hash of a history: each message's place in the tree of all histories, as one hash over it and its parents.
 
 Two requests share a hash exactly as far as they say the same, whatever a client does to the form: a string is one text
-block, `cache_control` moves, thinking is dropped, tool inputs are serialised anew. `system` is not part of it.
+block, `cache_control` moves, thinking is dropped, tool inputs are serialised anew, a chat answer has one text.
+`system` is not part of it.
 """
 
 from collections.abc import Iterable
@@ -45,13 +46,25 @@ def link(parent: bytes, message: Message) -> bytes:
 def _said(message: Message) -> bytes:
     """The hash of what a message says by itself."""
     parts: list[str | bytes] = [message.role]
-    for block in message.blocks:
+    for block in _joined(message.blocks) if message.role == "assistant" else message.blocks:
         _say(block, parts)
     try:
         said = _encode(parts)
     except UnicodeEncodeError:  # lone surrogates: the store keeps them mended, so they count as mended
         said = _encode([well_formed(part) if isinstance(part, str) else part for part in parts])
     return blake2b(said, digest_size=SIZE).digest()
+
+
+def _joined(blocks: tuple[Block, ...]) -> list[Block]:
+    """Texts of an answer with nothing but thinking between them are one: so chat clients send them back."""
+    out: list[Block] = []
+    for block in blocks:
+        last = out[-1] if out else None
+        if type(block) is Text and type(last) is Text:
+            out[-1] = Text(last.text + block.text)
+        elif type(block) not in (Thinking, RedactedThinking):
+            out.append(block)
+    return out
 
 
 def chain(messages: Iterable[Message], parent: bytes = ROOT) -> tuple[bytes, ...]:

@@ -4,7 +4,7 @@ What the subset has no word for goes into the description, where the model still
 Time and output are linear in the schema: a `$ref` is paid for from a budget before it is inlined, never inside itself.
 """
 
-import math
+import sys
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -210,7 +210,7 @@ def _fits(value: object, wanted: type) -> bool:
     if isinstance(value, bool):
         return False
     if wanted is float:
-        return isinstance(value, int | float) and math.isfinite(value)
+        return isinstance(value, int | float) and abs(value) <= sys.float_info.max
     return isinstance(value, wanted) and not (isinstance(value, str) and "(?" in value)
 
 

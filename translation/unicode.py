@@ -26,6 +26,11 @@ ESCAPES = re.compile(
 )
 
 
+def without_halves(data: bytes) -> bytes:
+    """JSON whose escaped halves of characters, which cannot be read, are U+FFFD."""
+    return ESCAPES.sub(lambda escape: b"\\ufffd" if escape[1] else escape[0], data)
+
+
 class Halves:
     """Characters that an upstream cuts in two, half of one at the end of an event and half at the start of the next.
 

@@ -108,6 +108,23 @@ def test_a_chain_of_tool_calls_is_one_conversation(
     assert [entry.input_tokens for entry in served.records.usage(client.api_key)] == [11, 11]
 
 
+def test_an_answer_that_thinks_between_its_texts_is_known_again(
+    served: Served, client: Client, sdk: openai.OpenAI
+) -> None:
+    """A chat message has one text: the client cannot send back two."""
+    said = [chat.chunk({"content": "One. "}), chat.chunk({"reasoning_content": "hm"}), chat.chunk({"content": "Two."})]
+    served.chat(sse_answer(*said, *chat.ending("stop")), chat.text("Again."))
+    message = sdk.chat.completions.create(model=MODEL, messages=HELLO).choices[0].message
+    assert message.content == "One. Two."
+    history: list[Any] = [
+        *HELLO,
+        {"role": "assistant", "content": message.content},
+        {"role": "user", "content": "And?"},
+    ]
+    sdk.chat.completions.create(model=MODEL, messages=history)
+    assert [conversation["turns"] for conversation in client.conversations()] == [2]
+
+
 def test_only_what_is_new_can_be_sent(served: Served, sdk: openai.OpenAI) -> None:
     served.chat(chat.text("Hi."), chat.text("Again."))
     headers = {"x-conversation-id": "chat/1"}

@@ -74,6 +74,7 @@ MENDED = [
     ('{"a":"x\ny\tz"}', '{"a":"x\\ny\\tz"}', "does not allow"),
     ('{"a":"\\ud83d!"}', '{"a":"\ufffd!"}', "does not allow"),
     ('{"a":"\ud83d"}', '{"a":"\ufffd"}', "does not allow"),
+    ('{"a":1}} ', '{"a":1}', "cut short"),
 ]
 
 
@@ -88,11 +89,30 @@ def test_what_can_be_mended_is_mended_and_said(text: str, whole: str, how: str) 
 
 
 @pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        (
+            '{"a":"x\ny","b":[1.10,1E5,12345678901234567890.123]}',
+            '{"a":"x\\ny","b":[1.10,1E5,12345678901234567890.123]}',
+        ),
+        ('```json\n{"a":1.10,}\n```', '{"a":1.10}'),
+        ('{"a":1.10,"b":{"c":1E5', '{"a":1.10,"b":{"c":1E5}}'),
+        ('{"a":1.10} and so on', '{"a":1.10}'),
+        ('{"a":{"b":1.10},"c":2', '{"a":{"b":1.10},"c":2}'),
+    ],
+)
+def test_what_is_right_in_mended_arguments_stays_as_it_was_written(text: str, whole: str) -> None:
+    assert mend(text)[0] == whole
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "[1]", "5", "nul", "oops", '{"a":NaN}', "{oops}", '"text"', '{"', "[" * 100_000, '{"a":' * 100_000, "}",
         '{"a":"' + '\\"x' * 100_000, '{"a":"' + '\\"' * 100_000 + "\\", "```" + " " * 100_000,
         '{"a":1,"path":"/et', '{"a":1,"pa', '{"a":1,"path":', '{"a":1,', '{"a":1,"force":fal',
+        '{"cmd":"rm -r "/tmp/x""}', '{"a":1 "b":2}', '{"a":1,"b":0x10}', '{"a":1_000}', '{"a":1e400}',
+        '{"a":"x\ny","b":1e400}',
     ],
 )  # fmt: skip
 def test_what_holds_no_object_is_an_error(text: str) -> None:

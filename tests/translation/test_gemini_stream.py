@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.translation.captures import Case, cases, check, check_cut, points
 from translation.errors import UpstreamProtocolError
-from translation.events import Failed, Finished, TextDelta
+from translation.events import Failed, Finished, TextDelta, ToolEnded
 from translation.providers.gemini import Gemini
 from translation.providers.gemini_stream import GeminiDecoder
 from translation.sse import MAX_EVENT
@@ -70,3 +70,12 @@ def test_a_signature_by_itself_goes_back_on_an_empty_text() -> None:
     assert isinstance(finished, Finished)
     assert b'"part"' not in finished.state
     assert b"c2ln" in finished.state
+
+
+def test_arguments_beside_nulls_stay_as_they_were_written() -> None:
+    """Gateways write null for what Google leaves out; numbers have more digits than a float."""
+    decoder = GeminiDecoder({})
+    given = b'{"price":1.10,"id":12345678901234567890.123,"none":null}'
+    call = b'{"functionCall":{"id":null,"name":"Buy","args":%b}}' % given
+    events = decoder.feed(b'data: {"candidates":[{"content":{"parts":[%b]},"finishReason":"STOP"}]}\n\n' % call)
+    assert [event.arguments for event in events if isinstance(event, ToolEnded)] == [given.decode()]

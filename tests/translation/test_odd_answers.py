@@ -198,6 +198,15 @@ def test_counts_end_an_answer_only_where_nothing_else_is_said() -> None:
     assert isinstance(reading.feed(sse(SAY_A, chunk(finish="stop", usage=COUNTS)))[-1], Finished)
 
 
+@pytest.mark.parametrize("running", [COUNTS, {"prompt_tokens": 0, "completion_tokens": 0}])
+def test_counts_that_come_with_every_chunk_are_not_the_last_word(running: Json) -> None:
+    """vLLM's `continuous_usage_stats`, and gateways that write zeros until the end."""
+    events = [SAY_A | {"usage": running}, chunk(finish="stop", usage=running)]
+    total = {"prompt_tokens": 10, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 4}}
+    assert answer("openai", sse(*events, {"choices": [], "usage": total}))[1:] == ("end_turn", Usage(6, 5, 4))
+    assert answer("openai", sse(*events, b"[DONE]"))[1] == "end_turn"
+
+
 @pytest.mark.parametrize(
     ("events", "lacking"),
     [
@@ -271,6 +280,24 @@ def test_a_character_that_comes_in_halves_is_one() -> None:
     assert called(*call) == [("Read", {"path": "\U0001f600"})]
     half = json.dumps(piece('{"path":"1"}\ud83d', "Read", "a")).encode()
     assert "is not whole" in str(called(half))
+
+
+HALF = "a\ud83d b"
+SAID = {"type": "message", "content": [{"type": "output_text", "text": HALF}]}
+CANDIDATE = {"candidates": [{"content": {"parts": [{"text": HALF}]}, "finishReason": "STOP"}]}
+
+
+@pytest.mark.parametrize(
+    ("provider", "body"),
+    [
+        ("openai", json.dumps({"choices": [{"message": {"content": HALF}, "finish_reason": "stop"}]}).encode()),
+        ("openai-responses", json.dumps({"status": "completed", "output": [SAID]}).encode()),
+        ("gemini", json.dumps(CANDIDATE).encode()),
+        ("gemini", sse(json.dumps(CANDIDATE).encode())),
+    ],
+)
+def test_half_a_character_does_not_cost_a_whole_answer(provider: str, body: bytes) -> None:
+    assert answer(provider, body)[:2] == ([text("a\N{REPLACEMENT CHARACTER} b")], "end_turn")
 
 
 def test_a_whole_answer_without_a_message_is_no_answer() -> None:
@@ -470,6 +497,29 @@ def test_a_call_that_the_token_limit_cut_is_not_run_whatever_its_status_says(sta
         reading, _, _ = decoder("openai-responses")
         events = reading.feed(body) + reading.close()
         assert [type(event).__name__ for event in events] == ["ToolStarted", "ToolDropped", "Finished"]
+
+
+@pytest.mark.parametrize("added", [True, False])
+def test_pieces_that_do_not_say_whose_they_are_belong_to_the_open_item(added: bool) -> None:
+    thought = {"type": "reasoning", "id": "r", "summary": [{"type": "summary_text", "text": "hm"}]}
+    items: list[Json] = [thought, MESSAGE, CALL]
+    kinds = ("reasoning_summary_text", "output_text", "function_call_arguments")
+    events: list[Json] = []
+    for item, kind, pieces in zip(items, kinds, (("h", "m"), ("a",), (ONE[:3], ONE[3:])), strict=True):
+        events += [{"type": "response.output_item.added", "item": {**item, "arguments": ""}}] if added else []
+        events += [{"type": f"response.{kind}.delta", "delta": piece} for piece in pieces]
+        events.append({"type": "response.output_item.done", "item": item})
+    content, end, _ = answer("openai-responses", sse(*events, {"type": "response.completed", "response": {}}))
+    assert [block.get("thinking", block.get("text")) for block in content] == ["hm", "a", None]
+    assert (calls(content), end) == ([("Read", msgspec.json.decode(ONE))], "tool_use")
+
+
+def test_a_summary_whose_parts_come_without_pieces_is_told_at_their_end() -> None:
+    summary = [{"type": "summary_text", "text": "one"}, {"type": "summary_text", "text": "two"}]
+    events = [{"type": "response.reasoning_summary_part.added", "item_id": "r", "summary_index": n} for n in (0, 1)]
+    done = {"type": "response.output_item.done", "item": {"type": "reasoning", "id": "r", "summary": summary}}
+    content = answer("openai-responses", sse(*events, done, {"type": "response.completed", "response": {}}))[0]
+    assert [block["thinking"] for block in content] == ["one\n\ntwo"]
 
 
 @pytest.mark.parametrize(

@@ -437,6 +437,17 @@ def test_reasoning_goes_back_to_its_place_byte_for_byte() -> None:
     ]
 
 
+def test_ids_of_items_that_a_server_repeats_are_sent_once() -> None:
+    """OpenAI refuses a request that holds an id twice."""
+    message, _ = answered("interleaved_reasoning")
+    sent = items(HELLO, message, HELLO, message)
+    again = [f"{item['type']} {item.get('id', '')}".strip() for item in sent[len(INTERLEAVED) + 2 :]]
+    assert again == [kind.partition(" ")[0] for kind in INTERLEAVED]
+    assert [item["encrypted_content"] for item in sent if item["type"] == "reasoning"][2:] == [
+        item["encrypted_content"] for item in sent if item["type"] == "reasoning"
+    ][:2]
+
+
 def test_a_whole_answer_and_xais_own_round_trip_alike() -> None:
     assert kinds(answered("whole")[0]) == [
         "reasoning rs_1",

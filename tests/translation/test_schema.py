@@ -46,6 +46,11 @@ CASES: tuple[tuple[str, object, object], ...] = (
         {"type": "number", "minimum": 0.5, "maximum": 2},
         {"type": "NUMBER", "minimum": 0.5, "maximum": 2},
     ),
+    (
+        "a limit that no float holds is told",
+        {"type": "integer", "maximum": 10**400},
+        {"type": "INTEGER", "description": f"(maximum: 1{'0' * 199}…)"},
+    ),
     ("a title stays", {"type": "string", "title": "T"}, {**STRING, "title": "T"}),
     ("a known format stays", {"type": "string", "format": "date-time"}, {**STRING, "format": "date-time"}),
     ("another format is told", {"type": "string", "format": "uri"}, {**STRING, "description": "(format: uri)"}),

@@ -38,6 +38,7 @@ class ChoiceWire(Struct):
 
 _RAWS = msgspec.json.Decoder(list[Raw])
 _TOOL = msgspec.json.Decoder(ToolWire)
+_MEMBERS = msgspec.json.Decoder(dict[str, Raw])
 _CHOICE = msgspec.json.Decoder(str | ChoiceWire)
 _SEEN: Memo[tuple[Tool, ...]] = Memo(budget=8 * 1024 * 1024, largest=1024 * 1024)
 
@@ -63,16 +64,22 @@ def _tool(raw: Raw, path: str) -> Tool:
         raise wrong(path + ".function", "Field required")
     if len(function.name) > 128:
         raise wrong(path + ".function.name", "String should have at most 128 characters")
-    schema = NO_PARAMETERS
-    if bytes(function.parameters) not in (b"", b"null"):
-        schema = carried_object(function.parameters, path + ".function.parameters")
     tool = Tool(
         name=named(function.name, path + ".function.name"),
         description=function.description or "",
-        schema=schema,
+        schema=_schema(function.parameters, path + ".function.parameters"),
         strict=bool(function.strict),
     )
     return msgspec.structs.replace(tool, raw=_stored(tool))
+
+
+def _schema(parameters: Raw, path: str) -> bytes:
+    """OpenAI takes parameters that do not say that they are an object; Anthropic does not."""
+    if bytes(parameters) in (b"", b"null"):
+        return NO_PARAMETERS
+    schema = carried_object(parameters, path)
+    members = _MEMBERS.decode(schema)
+    return schema if "type" in members else msgspec.json.encode({"type": Raw(b'"object"')} | members)
 
 
 def _stored(tool: Tool) -> bytes:
@@ -92,7 +99,7 @@ def tool_choice(raw: Raw | None, offered: tuple[Tool, ...], *, parallel: bool) -
     if isinstance(choice, str):
         if choice not in CHOICES:
             raise one_of("tool_choice", tuple(CHOICES), choice)
-        return ToolChoice(CHOICES[choice], "", parallel)
+        return ToolChoice(CHOICES[choice], "", parallel) if offered else None
     if choice.type != "function":
         raise one_of("tool_choice.type", ("function",), choice.type)
     if choice.function is None:

@@ -16,6 +16,7 @@ from translation.unicode import json_string
 from translation.values import Message, Note, Request, ThinkingConfig, Tool, ToolChoice
 
 THREADS = "message-threads-"  # the beta that the bridge serves itself
+HOTTEST = 1.0  # OpenAI's scale goes to 2
 Fields = dict[str, bytes]  # a JSON object: the bytes of each value
 
 _FIELDS = msgspec.json.Decoder(dict[str, Raw])
@@ -25,7 +26,7 @@ _RAWS = msgspec.json.Decoder(list[Raw])
 class Anthropic:
     def build(self, request: Request, target: Target) -> UpstreamRequest:
         messages, notes = legal(request, target)
-        given = _split(request.body) if request.body else _spelled(request)
+        given = _split(request.body) if request.body else _spelled(request, notes)
         fields = given | _wanted(request, target, messages, given)
         if lacks_thinking(request, messages):
             fields |= _thinking_off(fields)
@@ -99,14 +100,14 @@ def _headers(request: Request) -> tuple[tuple[str, str], ...]:
 # ---------------------------------------------------------------- a request that came in another dialect
 
 
-def _spelled(request: Request) -> Fields:
+def _spelled(request: Request, notes: list[Note]) -> Fields:
     values: dict[str, object] = {
         "model": request.model,
         "max_tokens": request.max_tokens,
-        "temperature": request.temperature,
+        "temperature": _temperature(request.temperature, notes),
         "top_p": request.top_p,
         "top_k": request.top_k,
-        "stop_sequences": request.stop_sequences or None,
+        "stop_sequences": _stops(request.stop_sequences, notes) or None,
         "thinking": _thinking(request.thinking) if request.thinking else None,
         "output_config": _output(request),
         "metadata": {"user_id": request.user_id} if request.user_id else None,
@@ -114,6 +115,23 @@ def _spelled(request: Request) -> Fields:
         "tool_choice": _choice(request.tool_choice) if request.tool_choice else None,
     }
     return {name: msgspec.json.encode(value) for name, value in values.items() if value is not None}
+
+
+def _temperature(given: float | None, notes: list[Note]) -> float | None:
+    if given is None or given <= HOTTEST:
+        return given
+    what = f"temperature: {given} became {HOTTEST}, the most that Anthropic takes"
+    notes.append(Note("degradation", "temperature-limited", what))
+    return HOTTEST
+
+
+def _stops(given: tuple[str, ...], notes: list[Note]) -> tuple[str, ...]:
+    """Chat clients like to stop at a line's end."""
+    stops = tuple(stop for stop in given if stop.strip())
+    if len(stops) < len(given):
+        what = "stop_sequences: Anthropic takes none that is only white space"
+        notes.append(Note("degradation", "stop-sequences-limited", what))
+    return stops
 
 
 def _thinking(config: ThinkingConfig) -> dict[str, object]:

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from translation.providers.gemini_errors import Error
-from translation.unicode import check_utf8
+from translation.unicode import check_utf8, without_halves
 
 
 class Call(Struct):
@@ -85,6 +85,9 @@ _answer: Callable[[bytes], Chunk | list[Chunk]] = msgspec.json.Decoder(Chunk | l
 _odd_chunk = msgspec.json.Decoder(Chunk, strict=False).decode
 _odd_answer: Callable[[bytes], Chunk | list[Chunk]] = msgspec.json.Decoder(Chunk | list[Chunk], strict=False).decode
 
+_fields = msgspec.json.Decoder(dict[str, Raw]).decode
+_items = msgspec.json.Decoder(list[Raw]).decode
+
 
 def decode_chunk(data: bytes) -> Chunk:
     check_utf8(data)
@@ -92,6 +95,8 @@ def decode_chunk(data: bytes) -> Chunk:
         return _chunk(data)
     except msgspec.ValidationError:
         return _odd_chunk(_without_nulls(data))
+    except msgspec.DecodeError:
+        return _chunk(without_halves(data))
 
 
 def decode_answer(data: bytes) -> Chunk | list[Chunk]:
@@ -100,15 +105,20 @@ def decode_answer(data: bytes) -> Chunk | list[Chunk]:
         return _answer(data)
     except msgspec.ValidationError:
         return _odd_answer(_without_nulls(data))
+    except msgspec.DecodeError:
+        return _answer(without_halves(data))
 
 
 def _without_nulls(data: bytes) -> bytes:
-    """Gateways write null for what Google leaves out. What a call is given stays as it is."""
-    return msgspec.json.encode(_given(msgspec.json.decode(data)))
-
-
-def _given(value: object) -> object:
-    if isinstance(value, dict):
-        given = {name: item for name, item in value.items() if item is not None}
-        return {name: item if name == "args" else _given(item) for name, item in given.items()}
-    return [_given(item) for item in value] if isinstance(value, list) else value
+    """Gateways write null for what Google leaves out. What a call is given stays as it was written."""
+    match data.lstrip()[:1]:
+        case b"{":
+            fields = {name: bytes(value) for name, value in _fields(data).items()}
+            given = {name: value for name, value in fields.items() if value != b"null"}
+            return msgspec.json.encode(
+                {name: Raw(value if name == "args" else _without_nulls(value)) for name, value in given.items()}
+            )
+        case b"[":
+            return msgspec.json.encode([Raw(_without_nulls(bytes(item))) for item in _items(data)])
+        case _:
+            return data

@@ -168,9 +168,11 @@ class ChatDecoder(Ending):
         if chunk.model:
             self._model = chunk.model
         if counts is not None:
-            self._usage = usage_of(counts) or self._usage
+            told, running = usage_of(counts), self._usage is not None and bool(chunk.choices)
+            self._usage = told or self._usage
             self.ending = self._reason is not None
-            if self.ending and not any(speaks(choice.delta) for choice in chunk.choices or ()):
+            last = told is not None and not running  # who counts as it goes sums up after the reason
+            if self.ending and last and not any(speaks(choice.delta) for choice in chunk.choices or ()):
                 self._end(out, done=True)
 
     def _news(self, delta: Delta | None) -> Delta | None:
@@ -244,7 +246,7 @@ class ChatDecoder(Ending):
             raise UpstreamProtocolError(f"unknown finish_reason {choice.finish_reason!r}")
         self._reason, self._alone = REASONS[told], not speaks(choice.delta)
         self.ending = self._alone
-        self._sequence = str(choice.stop_reason) if choice.stop_reason in self._stops else ""
+        self._sequence = next((str(hit) for hit in (choice.stop_reason, choice.matched_stop) if hit in self._stops), "")
 
     def _conclude(self, reason: Reason, out: list[Event]) -> Reason:
         if self._thinks is not None:

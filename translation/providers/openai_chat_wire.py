@@ -8,7 +8,7 @@ from msgspec import Raw, Struct
 from translation.errors import BridgeError, UpstreamFailed, UpstreamOverloaded, UpstreamProtocolError
 from translation.events import Reason
 from translation.refusals import in_band, read
-from translation.unicode import check_utf8
+from translation.unicode import check_utf8, without_halves
 from translation.unreadable import UNREADABLE
 from translation.values import Usage
 
@@ -94,6 +94,7 @@ class Choice(Struct):
     message: Delta | None = None
     finish_reason: str | None = None
     stop_reason: str | int | None = None  # vLLM: the stop string, or a token
+    matched_stop: str | int | None = None  # SGLang: the same
     usage: Counts | None = None  # Kimi
     error: Raw = NOTHING  # OpenRouter
 
@@ -131,7 +132,10 @@ def decode_chunk(data: bytes) -> Chunk:
 
 def decode_whole(data: bytes) -> Chunk:
     """The whole answer, which has to say something, if only that there is nothing to say."""
-    chunk = decode_chunk(data)
+    try:
+        chunk = decode_chunk(data)
+    except UpstreamProtocolError:
+        chunk = decode_chunk(without_halves(data))
     if any(choice.message is None and choice.delta is None for choice in (chunk.choices or ())[:1]):
         raise UpstreamProtocolError("the upstream's answer holds no message")
     return chunk

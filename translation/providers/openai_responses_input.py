@@ -8,7 +8,7 @@ from translation import plain
 from translation.adapter import Target
 from translation.errors import InvalidRequest
 from translation.names import ToolNames
-from translation.providers.openai_responses_state import TextState, replayable, states
+from translation.providers.openai_responses_state import TextState, once, replayable, states
 from translation.toolcall_ids import CallIds
 from translation.values import (
     Block,
@@ -42,6 +42,7 @@ class InputItems:
         self._profile = target.profile
         self._names = names
         self._ids = CallIds(target)
+        self._taken: set[str] = set()  # ids of items: servers repeat them, and a request may hold each but once
         self.notes: list[Note] = []
 
     def build(self, request: Request) -> list[Item]:
@@ -76,31 +77,37 @@ class InputItems:
                         thought = self._thought(known.reasoning, index)
                         items += thought
                         replayed = replayed or bool(thought)
-                        items.append(_said(piece, known, replayed=replayed))
+                        items.append(_said(piece, known, self._named(known.id) if replayed else ""))
                 case ToolUse():
                     thought = self._thought(state.reasoning, index)
                     items += thought
                     replayed = replayed or bool(thought)
-                    items.append(self._call(block, state.id if replayed else ""))
+                    items.append(self._call(block, self._named(state.id) if replayed else ""))
                     state = next(waiting)
                     texts = list(state.texts)
                 case ServerToolUse() | ServerToolResult() | Other():
-                    items.append(_said(self._worded(block), TextState(0), replayed=False))
+                    items.append(_said(self._worded(block), TextState(0)))
                 case Thinking() | RedactedThinking():
                     pass  # no model takes another's thinking as its own; this one's comes from the state
                 case Image() | Document() | SearchResult() | ToolReference() | ToolResult():
-                    items.append(_said(plain.join((block,)), TextState(0), replayed=False))
+                    items.append(_said(plain.join((block,)), TextState(0)))
                 case _:
                     assert_never(block)
         return items
 
     def _thought(self, reasoning: tuple[Raw, ...], index: int) -> list[Raw]:
         """What was stored may be older than what is known about the shape that the API takes."""
-        kept = [item for item in map(replayable, reasoning) if item is not None]
+        kept = [once(item, self._taken) for item in map(replayable, reasoning) if item is not None]
         if len(kept) < len(reasoning):
             what = f"messages.{index}: stored reasoning that the upstream would refuse was left out"
             self.notes.append(Note("substitution", "opaque-state-dropped", what, index))
         return kept
+
+    def _named(self, item_id: str) -> str:
+        if item_id in self._taken:
+            return ""
+        self._taken.add(item_id)
+        return item_id
 
     def _call(self, block: ToolUse, item_id: str) -> Item:
         item: Part = {"type": "function_call"}
@@ -224,10 +231,10 @@ def _pieces(text: str, known: list[TextState]) -> list[tuple[str, TextState]]:
     return pieces
 
 
-def _said(text: str, state: TextState, *, replayed: bool) -> Part:
+def _said(text: str, state: TextState, item_id: str = "") -> Part:
     item: Part = {"type": "message"}
-    if state.id and replayed:
-        item |= {"id": state.id, "status": "completed"}
+    if item_id:
+        item |= {"id": item_id, "status": "completed"}
     item["role"] = "assistant"
     if state.phase:
         item["phase"] = state.phase

@@ -11,7 +11,7 @@ from translation.providers.openai_responses_wire import Frame
 class Item:
     """An output item that has begun."""
 
-    __slots__ = ("arguments", "call", "call_id", "cited", "done", "final", "id", "kind", "length", "source")
+    __slots__ = ("arguments", "call", "call_id", "cited", "done", "final", "gap", "id", "kind", "length", "source")
 
     def __init__(self, item_id: str, kind: str) -> None:
         self.id = item_id
@@ -21,9 +21,16 @@ class Item:
         self.arguments = Arguments()
         self.final = ""  # the arguments as the upstream says they are
         self.length = 0  # of the text or reasoning shown
+        self.gap = False  # another part of its reasoning has begun
         self.cited = False  # its sources came as they were found
         self.source = ""  # a summary and the reasoning itself may both come: the first one is shown
         self.done = False
+
+    def thought(self, text: str) -> str:
+        """A piece of its reasoning as it is shown: parts are apart from each other."""
+        shown, self.gap = ("\n\n" if self.gap else "") + text, False
+        self.length += len(shown)
+        return shown
 
     @property
     def is_cut(self) -> bool:
@@ -59,7 +66,17 @@ class Items:
             found = self._known.get(frame.output_index)
             if found is not None and found.kind == kind and not found.done:
                 return found
-        return self.begin(frame, item_id, kind)
+        return self._only(frame, item_id, kind) or self.begin(frame, item_id, kind)
+
+    def _only(self, frame: Frame, item_id: str, kind: str) -> Item | None:
+        """The one open item of this kind, where the event does not say which it means, or the item has no name."""
+        if frame.output_index is not None:
+            return None
+        found = [item for item in self.begun if item.kind == kind and not item.done]
+        if len(found) != 1 or (item_id and found[0].id):
+            return None
+        self._known[item_id] = found[0]
+        return found[0]
 
     def begin(self, frame: Frame, item_id: str, kind: str) -> Item:
         item = Item(item_id, kind)

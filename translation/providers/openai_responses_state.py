@@ -76,6 +76,11 @@ class _ExactReasoning(_Reasoning, forbid_unknown_fields=True):
     content: tuple[_ExactThought, ...] | UnsetType | None = UNSET
 
 
+class _Named(Struct):
+    id: str | None = None
+
+
+_name = msgspec.json.Decoder(_Named).decode
 _reasoning = msgspec.json.Decoder(_Reasoning).decode
 _exact = msgspec.json.Decoder(_ExactReasoning).decode
 _blob = msgspec.json.Decoder(_Bare).decode
@@ -104,6 +109,15 @@ def _bare(raw: Raw) -> Raw | None:
     except msgspec.ValidationError:
         return None
     return Raw(msgspec.json.encode(_Reasoning(blob.type, (), blob.encrypted_content, blob.id)))
+
+
+def once(item: Raw, taken: set[str]) -> Raw:
+    """A reasoning item, without its id where an earlier item has it: `taken` are theirs."""
+    id_ = _name(item).id or ""
+    if id_ not in taken:
+        taken.add(id_)
+        return item
+    return Raw(msgspec.json.encode(replace(_reasoning(item), id=UNSET))) if id_ else item
 
 
 def pack(state: State) -> bytes:

@@ -123,15 +123,14 @@ class ResponsesStream:
         self._think(frame, "text", frame.delta or "", out)
 
     def _summary_part(self, frame: Frame, out: list[Event]) -> None:
-        if frame.summary_index:
-            self._think(frame, "summary", "\n\n", out)
+        item = self._items.find(frame, frame.item_id or "", "reasoning")
+        item.gap = item.length > 0
 
     def _think(self, frame: Frame, source: str, text: str, out: list[Event]) -> None:
         item = self._items.find(frame, frame.item_id or "", "reasoning")
         item.source = item.source or source
         if text and item.source == source:
-            item.length += len(text)
-            out.append(ThinkingDelta(text))
+            out.append(ThinkingDelta(item.thought(text)))
 
     def _fragment(self, frame: Frame, out: list[Event]) -> None:
         item = self._items.find(frame, frame.item_id or "", "function_call")

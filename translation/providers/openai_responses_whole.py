@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+import msgspec
+
 from translation.errors import UpstreamProtocolError
 from translation.events import Event, Failed
 from translation.providers.openai_responses_errors import in_band
@@ -9,7 +11,7 @@ from translation.providers.openai_responses_stream import ResponsesStream
 from translation.providers.openai_responses_wire import RESPONSE
 from translation.refusals import read
 from translation.sse import MAX_EVENT
-from translation.unicode import check_utf8
+from translation.unicode import check_utf8, without_halves
 
 
 class ResponsesWhole(ResponsesStream):
@@ -35,7 +37,10 @@ class ResponsesWhole(ResponsesStream):
 
     def _frame(self, data: bytes, out: list[Event]) -> None:
         check_utf8(data)
-        response = RESPONSE.decode(data)
+        try:
+            response = RESPONSE.decode(data)
+        except msgspec.DecodeError:
+            response = RESPONSE.decode(without_halves(data))
         if response.status is None and not response.output:
             complaint = read(data)
             if complaint is None:

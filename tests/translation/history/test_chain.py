@@ -41,6 +41,8 @@ def test_each_message_has_a_hash_that_holds_its_parents() -> None:
 
 EQUAL: list[tuple[str, Message, Message]] = [
     ("thinking", assistant(Thinking("hm", "sig"), RedactedThinking("x"), Text("b")), assistant(Text("b"))),
+    ("thinking of a user", user(Thinking("hm"), Text("b")), user(Text("b"))),
+    ("texts of an answer", assistant(Text("a"), Thinking("hm"), Text("b"), Text("c")), assistant(Text("abc"))),
     ("inputs", assistant(ToolUse("t1", "Read", b'{"a": 1}')), assistant(ToolUse("t1", "Read", b'{"a":1}'))),
     ("empty text", user(Text(""), Text("b")), user(Text("b"))),
     ("citations", assistant(Text("b", b"[{}]")), assistant(Text("b"))),
@@ -76,6 +78,8 @@ def test_every_other_difference_counts() -> None:
         user(ToolResult("t1"), Text("a")),
         user(ToolResult("t2", (Text("a"),))),
         assistant(ToolUse("t1", "Read", b"{}")),
+        assistant(Text("a"), ToolUse("t1", "Read", b"{}"), Text("b")),
+        assistant(Text("ab"), ToolUse("t1", "Read", b"{}")),
         assistant(ToolUse("t2", "Read", b"{}")),
         assistant(ToolUse("t1", "Write", b"{}")),
         user(Image("base64", "QQ==", "image/png")),

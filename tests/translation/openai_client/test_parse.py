@@ -262,6 +262,21 @@ def test_effort_is_the_canonical_one() -> None:
     assert b'"output_config":{"effort":"low"}' in body
 
 
+def test_what_anthropic_refuses_and_openai_takes_is_limited() -> None:
+    anthropic = Target("anthropic", "claude", PROFILES["anthropic"])
+    bare = {"type": "function", "function": {"name": "now", "parameters": {}}}
+    request = parsed(temperature=1.5, stop=["\n", "END", ""], tools=[bare]).request
+    sent = adapters.adapter(anthropic.profile).build(request, anthropic)
+    assert b'"temperature":1.0,"stop_sequences":["END"]' in sent.body
+    assert b'"input_schema":{"type":"object"}' in sent.body
+    assert [note.rule for note in sent.notes] == ["temperature-limited", "stop-sequences-limited"]
+    request = parsed(temperature=1, stop="\n", tools=[], tool_choice="auto").request
+    body = adapters.adapter(anthropic.profile).build(request, anthropic).body
+    assert b'"temperature":1.0' in body
+    assert b"stop_sequences" not in body
+    assert b"tool_choice" not in body
+
+
 def test_the_form_of_the_answer() -> None:
     schema = {"name": "answer", "strict": True, "schema": {"type": "object"}}
     request = parsed(response_format={"type": "json_schema", "json_schema": schema}).request
