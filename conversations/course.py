@@ -11,6 +11,7 @@ from translation.errors import (
     UpstreamKeyRefused,
     UpstreamModelMissing,
     UpstreamOverloaded,
+    UpstreamQuotaSpent,
     UpstreamRateLimited,
     UpstreamUnreachable,
 )
@@ -60,7 +61,7 @@ class Course:
         """An upstream that wants to be left alone for longer than we wait is left alone."""
         return (
             error.transient
-            and not isinstance(error, UpstreamKeyRefused)
+            and not isinstance(error, UpstreamKeyRefused | UpstreamQuotaSpent)
             and self._waited < self._retries
             and (error.retry_after is None or error.retry_after <= RETRY_CAP)
         )

@@ -10,10 +10,10 @@ from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from conversations.store import reads
+from conversations.store import others, reads
 from conversations.store.database import timestamp
 from conversations.store.reads import Answer, Delivered
-from conversations.store.writes import ClaimRow
+from conversations.store.writes import DIED, ClaimRow, CloseLost
 from translation import adapters
 from translation.accumulator import Accumulator, unfolded
 from translation.errors import BridgeError, ConversationEnded, ThreadRefused
@@ -107,12 +107,21 @@ class Repeat:
         # It may run in another process: the database is where they meet.
         while (holder := await self._holder()) is not None and holder.status == "running":
             awaited = holder.conversation.id
-            await asyncio.sleep(LOOK_SECONDS)
+            if not await self._left_behind(holder.turn):
+                await asyncio.sleep(LOOK_SECONDS)
         if holder is None and awaited is not None:
             job, without_store = partial(reads.is_there, conversation_id=awaited), True
             if not await self._bridge.store.read(job, without_store):
                 raise ConversationEnded("the conversation was terminated")
         return holder
+
+    async def _left_behind(self, turn: int) -> bool:
+        """Whether its process died: then nobody has to wait until the reconciler comes by, and there may be none."""
+        job, without_store = partial(others.is_dead, turn=turn), False
+        dead = await self._bridge.store.read(job, without_store)
+        if dead:
+            await self._bridge.store.write(CloseLost((turn,), DIED))
+        return dead
 
     async def _holder(self) -> Answer | None:
         job = partial(reads.claim_holder, key=self.ask.key.id, kind=self._claim.kind, token=self._claim.token)

@@ -35,6 +35,7 @@ from conversations.models import (
     UsageEntry,
 )
 from conversations.store import others
+from conversations.store.writes import DIED
 from translation.errors import Conflict
 
 log = logging.getLogger(__name__)
@@ -167,7 +168,7 @@ def reconcile() -> int:
         .values_list("pk", "conversation_id")[:SLICE]
     ):
         with transaction.atomic():
-            error = {"error_type": "api_error", "error_message": "the process that ran this turn died"}
+            error = dict(zip(("error_type", "error_message"), DIED, strict=True))
             closed += Turn.objects.filter(pk__in=turns, status=TurnStatus.RUNNING).update(
                 status=TurnStatus.ERROR, **error
             )

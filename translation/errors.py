@@ -5,7 +5,7 @@
                           Unauthenticated · Forbidden · NotFound · MethodNotAllowed · Conflict · TooLarge
                           TooSlow · RateLimited · OverBudget
       UpstreamFault       UpstreamRefused · UpstreamModelMissing · UpstreamKeyRefused
-                          UpstreamRateLimited · UpstreamOverloaded · UpstreamTimeout
+                          UpstreamRateLimited (UpstreamQuotaSpent) · UpstreamOverloaded · UpstreamTimeout
                           UpstreamFailed (UpstreamUnreachable) · UpstreamProtocolError (TruncatedStream)
                           UpstreamGaveUp · RepeatedCall
       OwnFault            StoreUnavailable · Overloaded · ConversationEnded · ShuttingDown
@@ -140,6 +140,12 @@ class UpstreamRateLimited(UpstreamFault):
     status = 429
     type = "rate_limit_error"
     transient = True
+
+
+class UpstreamQuotaSpent(UpstreamRateLimited):
+    """A 429 that no waiting helps: nothing is left to pay with."""
+
+    should_retry = False
 
 
 class UpstreamOverloaded(UpstreamFault):

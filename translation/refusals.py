@@ -21,6 +21,7 @@ from translation.errors import (
     UpstreamKeyRefused,
     UpstreamModelMissing,
     UpstreamOverloaded,
+    UpstreamQuotaSpent,
     UpstreamRateLimited,
     UpstreamRefused,
     UpstreamTimeout,
@@ -96,6 +97,7 @@ FAULTS: dict[int, type[BridgeError]] = {
     504: UpstreamTimeout,
     529: UpstreamOverloaded,
 }
+SPENT = ("insufficient_quota", "exceeded_current_quota_error")  # OpenAI's word and Kimi's, as type or code
 PREFIXES = dict.fromkeys((401, 402, 403), "the bridge's upstream key was refused: ")
 
 
@@ -106,6 +108,8 @@ def fault(status: int, complaint: Complaint, wait: float | None) -> BridgeError:
         too_long = overflow(complaint.message, complaint.code) or overflow(complaint.message, complaint.type)
         if too_long:
             return too_long
+    if status == 429 and (complaint.type in SPENT or complaint.code in SPENT):
+        return UpstreamQuotaSpent(complaint.sentence, retry_after=wait)
     rest = UpstreamRefused if 400 <= status < 500 else UpstreamFailed
     return FAULTS.get(status, rest)(PREFIXES.get(status, "") + complaint.sentence, retry_after=wait)
 

@@ -271,10 +271,12 @@ class BlockWriter:
         out.append(BlockDelta(self._index - 1, "input_json_delta", fragment))
 
     def _drop(self, call: _Call, out: list[WireEvent]) -> None:
-        if self._open is call:
-            self._close(out)
-        else:
+        if self._open is not call:
             self._waiting.remove(call)
+        elif call.sent:  # live: half of its arguments are no JSON, which nobody runs
+            self._close(out)
+        else:  # closed now, it would be a call without arguments
+            raise UpstreamProtocolError("the answer was cut off inside a tool call that had been shown")
         self._flush(out)
 
     def _complete(self, call: _Call, out: list[WireEvent]) -> None:

@@ -33,6 +33,14 @@ def form(db: Database) -> int:
     return NEWEST if lowest is None else int(lowest)
 
 
+def is_dead(db: Database, turn: int) -> bool:
+    """Whether a turn is left to a process that gives no sign of life any more."""
+    since, ago = _since(db, DEAD_AFTER)
+    living = f"SELECT id FROM conversations_process WHERE seen_at > {since}"  # noqa: S608
+    sql = f"SELECT 1 FROM conversations_turn WHERE id = %s AND status = 'running' AND process NOT IN ({living})"  # noqa: S608
+    return bool(db.query(sql, (turn, ago)))
+
+
 def _since(db: Database, seconds: float) -> tuple[str, str]:
     """By the clock that wrote it down: those of the machines may differ."""
     if db.sqlite:

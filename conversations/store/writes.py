@@ -56,7 +56,9 @@ UPDATE conversations_toolmapping SET status = %s, is_error = %s, result_size = %
 WHERE conversation_id = %s AND tool_use_id = %s AND status IN ('pending', 'streaming', 'repaired')"""
 COMPLETE = "SELECT 1 FROM conversations_turn WHERE id = %s AND status = 'complete'"
 LOST = """
-UPDATE conversations_turn SET status = 'error', error_type = 'overloaded_error', error_message = %s WHERE id = %s AND status = 'running'"""
+UPDATE conversations_turn SET status = 'error', error_type = %s, error_message = %s WHERE id = %s AND status = 'running'"""
+AWAY = ("overloaded_error", "the store was away when this turn ended")
+DIED = ("api_error", "the process that ran this turn died")
 SENT = """
 UPDATE conversations_turn SET sent_parent = NULL, sent_prefix = 0, sent_depth = 0, sent_tail = %s, sent_meta = %s WHERE id = %s"""
 TOUCH = """
@@ -301,13 +303,14 @@ class WholeTurn(Struct, frozen=True):
 
 
 class CloseLost(Struct, frozen=True):
-    """Turns that have ended while the store was away for so long that what was to be told of them is forgotten."""
+    """Turns whose end nobody will tell: the store was away for so long that it is forgotten, or their process died."""
 
     turns: tuple[int, ...]
+    error: tuple[str, str] = AWAY  # its type, and what it says
 
     def apply(self, db: Database) -> None:
         for turn in self.turns:
-            db.execute(LOST, ("the store was away when this turn ended", turn))
+            db.execute(LOST, (*self.error, turn))
             db.execute("DELETE FROM conversations_claim WHERE turn = %s", (turn,))
 
 

@@ -34,6 +34,7 @@ ROWS: dict[str, tuple[Any, int, str, str, dict[str, str | None]]] = {
     "403": (chat.error(403, "Forbidden"), 502, "api_error", "the bridge's upstream key was refused", {"x-should-retry": "false"}),
     "404": (chat.error(404, "The model does not exist"), 404, "not_found_error", "The model does not exist", {}),
     "429": (chat.error(429, "Slow down", {"retry-after": "7"}), 429, "rate_limit_error", "Slow down", {"retry-after": "7"}),
+    "429 for want of money": (chat.error(429, "You exceeded your current quota", code="insufficient_quota"), 429, "rate_limit_error", "You exceeded", {"x-should-retry": "false"}),
     "429 in milliseconds": (chat.error(429, "Slow", {"retry-after-ms": "1500"}), 429, "rate_limit_error", "Slow", {"retry-after": "2"}),
     "529": (chat.error(529, "Overloaded", {"retry-after": "3"}), 529, "overloaded_error", "Overloaded", {"retry-after": "3"}),
     "503": (chat.error(503, "Unavailable", {"retry-after": "4"}), 529, "overloaded_error", "Unavailable", {"retry-after": "4"}),
@@ -215,11 +216,13 @@ def test_transient_faults_are_tried_again_before_anything_was_shown(serve: Serve
     assert client.ask("Hi again").status_code == 429
     served.chat(chat.error(400, "not transient"))
     assert client.ask("Hi again").status_code == 400
-    assert len(served.upstream.requests) == 7
+    served.chat(chat.error(429, "x", hasty, type="insufficient_quota"))
+    assert client.ask("Hi again").status_code == 429
+    assert len(served.upstream.requests) == 8
 
     served.chat(sse_answer(chat.chunk({"content": "Hel"})))
     assert names(client.events("Hi"))[-1] == "error"
-    assert len(served.upstream.requests) == 8, "nothing is tried again once it was shown"
+    assert len(served.upstream.requests) == 9, "nothing is tried again once it was shown"
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from tests.api.conftest import BOTH, CHAT, Connect, Serve, Served
 from tests.servers import chat
 from tests.servers.client import TOOL, Client, folded, names, result
 from tests.servers.ports import wait_until
-from tests.servers.script import Gate, json_answer, sse_answer
+from tests.servers.script import Gate, Silence, json_answer, sse_answer
 from tests.servers.upstream import ScriptedUpstream
 
 CALL = ("call_1", "get_weather", {"city": "Oslo"})
@@ -445,6 +445,21 @@ def test_a_retry_of_an_aborted_request_takes_over(client: Client, served: Served
     assert response.status_code == 200
     assert '"ok"' in response.text
     gate.open()
+
+
+@BOTH
+def test_a_retry_of_a_request_whose_process_died_takes_over(client: Client, served: Served) -> None:
+    """By itself, without anybody who reconciles: a client is waiting for it."""
+    headers = {"x-conversation-id": "left behind"}
+    served.chat(sse_answer(chat.chunk({"content": "Hel"}), Silence()), chat.streamed_text("Hello."))
+    with client.stream("Hi", headers=headers) as (_, events):
+        next(events)
+        turns = served.records.turns(client.api_key)
+        assert turns.update(process=999_999) == 1
+        assert "Hello." in client.ask("Hi", stream=True, headers=headers).text
+        first, second = turns
+        assert (first.status, first.error_message) == ("error", "the process that ran this turn died")
+        assert second.status == "complete"
 
 
 @BOTH

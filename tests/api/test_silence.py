@@ -140,6 +140,20 @@ def test_a_call_that_the_token_limit_cuts_is_never_seen(client: Client, served: 
     assert [mapping["status"] for mapping in client.mappings(conversation["id"])] == ["pending", "truncated"]
 
 
+def test_a_slow_call_that_was_seen_and_then_cut_by_the_token_limit_is_an_error(client: Client, served: Served) -> None:
+    """Closed, it would be run without its arguments; a client that hears of an error asks again, and sees none."""
+    gate = Gate()
+    cut = chat.call_chunk(0, '{"ci', "call_1", "get_weather")
+    served.chat(sse_answer(cut, gate, *chat.ending("length")), sse_answer(cut, *chat.ending("length")))
+    with client.stream("Weather?", tools=[TOOL]) as (_, events):
+        seen = _until(events, "content_block_start")
+        gate.open()
+        seen += list(events)
+    assert [event.name for event in seen] == ["message_start", "content_block_start", "error"]
+    again = client.ask("Weather?", tools=[TOOL]).json()
+    assert (again["content"], again["stop_reason"]) == ([], "max_tokens")
+
+
 def test_a_server_that_stops_lets_turns_end_and_refuses_new_ones(serve: Serve, connect: Connect) -> None:
     served = serve()
     client, gate = connect(served), Gate()

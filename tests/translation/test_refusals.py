@@ -12,6 +12,7 @@ from translation.errors import (
     UpstreamKeyRefused,
     UpstreamModelMissing,
     UpstreamOverloaded,
+    UpstreamQuotaSpent,
     UpstreamRateLimited,
     UpstreamRefused,
     UpstreamTimeout,
@@ -34,6 +35,16 @@ def test_message_parameter_and_type_are_kept() -> None:
     assert isinstance(found, UpstreamRefused)
     assert found.message == "Invalid 'x'. (Param: messages[2].role) (Type: invalid_request_error)"
     assert (found.status, found.type) == (400, "invalid_request_error")
+
+
+@pytest.mark.parametrize(
+    "said", [{"type": "insufficient_quota", "code": "insufficient_quota"}, {"type": "exceeded_current_quota_error"}]
+)
+def test_a_quota_that_is_spent_is_not_waited_for(said: dict[str, str]) -> None:
+    found = failure(429, {"error": {"message": "You exceeded your current quota.", **said}})
+    assert isinstance(found, UpstreamQuotaSpent)
+    assert (found.status, found.type, found.should_retry) == (429, "rate_limit_error", False)
+    assert failure(429, {"error": {"message": "Slow down.", "type": "tokens"}}).should_retry is None
 
 
 @pytest.mark.parametrize(

@@ -281,6 +281,15 @@ def test_a_dropped_call_is_left_out(live: bool) -> None:
     assert [block["type"] for block in content(write(events, "length", live=live))] == ["tool_use", "text"]
 
 
+def test_a_call_that_was_shown_without_its_arguments_is_not_closed_when_it_is_cut() -> None:
+    """Claude Code runs what is closed, with no arguments then, whatever the stop reason says."""
+    writer = BlockWriter(signature="")
+    writer.feed([ToolStarted(0, "a", id="t0"), ToolArguments(0, '{"x"')])
+    writer.release()
+    with pytest.raises(UpstreamProtocolError, match="cut off inside a tool call that had been shown"):
+        writer.feed([ToolDropped(0)])
+
+
 def test_eager_arguments_that_change_are_an_error() -> None:
     writer = BlockWriter(signature="", eager=frozenset({"a"}))
     writer.feed([ToolStarted(0, "a", id="t"), ToolArguments(0, '{"x":1')])
