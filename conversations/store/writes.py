@@ -291,6 +291,10 @@ class WholeTurn(Struct, frozen=True):
     opening: OpenTurn
     closing: CloseTurn
 
+    @property
+    def conversation(self) -> ConversationRow:
+        return self.opening.conversation
+
     def apply(self, db: Database) -> None:
         begun, ended = self.opening, self.closing
         messages = begun.messages if ended.message is None else (*begun.messages, ended.message)

@@ -125,6 +125,20 @@ async def test_two_processes_that_make_the_same_conversation_agree_on_one(store:
     assert await asyncio.to_thread(counted, Conversation, api_key=key.pk) == 1
 
 
+async def test_two_processes_in_the_same_conversations_do_not_lock_each_other_out(store: Store, key: ApiKey) -> None:
+    """Each has turns of all of them in one batch, in whatever order they came."""
+    rows = [conversation(key.pk) for _ in range(8)]
+    await asyncio.gather(*(store.write(opening(row)) for row in rows))
+    other = Store()
+    other.start()
+    try:
+        for _ in range(10):
+            ways = ((store, rows), (other, rows[::-1]))
+            await asyncio.gather(*(way.write(opening(row, created=False)) for way, those in ways for row in those))
+    finally:
+        await other.stop()
+
+
 async def test_a_claim_has_one_owner_until_it_is_given_back_or_expires(store: Store, key: ApiKey) -> None:
     row, claim = conversation(key.pk), ClaimRow("thread", "msg_1")
     first = opening(row, claims=(claim,))
