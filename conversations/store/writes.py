@@ -54,7 +54,7 @@ ON CONFLICT (api_key_id, kind, token) DO UPDATE SET turn = excluded.turn, conver
 ANSWERED = """
 UPDATE conversations_toolmapping SET status = %s, is_error = %s, result_size = %s, answered_at = %s, answered_turn = %s
 WHERE conversation_id = %s AND tool_use_id = %s AND status IN ('pending', 'streaming', 'repaired')"""
-COMPLETE = "SELECT 1 FROM conversations_turn WHERE id = %s AND status = 'complete'"
+COUNTED = "SELECT 1 FROM conversations_usageentry WHERE request_id = %s LIMIT 1"
 LOST = """
 UPDATE conversations_turn SET status = 'error', error_type = 'overloaded_error', error_message = %s WHERE id = %s AND status = 'running'"""
 SENT = """
@@ -236,8 +236,9 @@ class CloseTurn(Struct, frozen=True, kw_only=True):
     late: bool = False  # nobody waits for it; an earlier try may have been stored after all
 
     def apply(self, db: Database) -> None:
-        # An answer may have been stored after its request had given up waiting for that: who asks again gets it.
-        if self.late and db.query(COMPLETE, (self.turn,)):
+        # An end may have been stored after all when nobody waited for that any more: it counts, and once. If it was an
+        # answer, who asks again gets it.
+        if self.late and db.query(COUNTED, (self.request_id,)):
             return
         # A conversation that was terminated meanwhile has no rows to change; the ledger still counts what was used.
         row = self.conversation

@@ -11,11 +11,11 @@ import psycopg
 import pytest
 from django.db import connections
 
-from conversations.models import ApiKey, Claim, Conversation, Message, ToolMapping, Turn, UsageEntry
+from conversations.models import ApiKey, Claim, Conversation, Message, ToolEntry, ToolMapping, Turn, UsageEntry
 from conversations.store import Store, patience, reads
 from conversations.store import writer as writer_module
 from conversations.store.database import Database
-from conversations.store.writes import AlreadyClaimed, Answered, ClaimRow, StaleConversation
+from conversations.store.writes import AlreadyClaimed, Answered, ClaimRow, StaleConversation, WholeTurn
 from tests.store.rows import closing, conversation, links, message, opening
 from translation.errors import ConversationEnded, StoreUnavailable
 
@@ -288,6 +288,20 @@ async def test_an_answer_that_was_stored_late_is_not_taken_back(store: Store, ke
     assert (found.turn, found.answer_hash) == (first.turn, b"s" * 16)
     assert await asyncio.to_thread(counted, Claim, turn=first.turn) == 1
     assert await asyncio.to_thread(counted, UsageEntry, request_id=first.request_id) == 1
+
+
+@pytest.mark.parametrize("whole", [False, True])
+async def test_a_failure_that_was_stored_late_is_counted_once(store: Store, key: ApiKey, whole: bool) -> None:
+    """Nobody knew whether the first try was stored, so there was a second one."""
+    row = conversation(key.pk)
+    first = opening(row)
+    end = closing(row, first.turn, status="aborted", late=True, tools=(("get_weather", 1),))
+    if not whole:
+        await store.write(first)
+    await store.write(WholeTurn(first, end) if whole else end)
+    await store.write(end)
+    assert await asyncio.to_thread(counted, UsageEntry, request_id=first.request_id) == 1
+    assert await asyncio.to_thread(counted, ToolEntry, request_id=first.request_id) == 1
 
 
 @pytest.mark.parametrize("migrated", ["postgres"], indirect=True)
