@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from tests.api.conftest import BOTH, CHAT, Connect, Serve, Served
 from tests.servers import chat
-from tests.servers.client import TOOL, Client, folded, names, result
+from tests.servers.client import TOOL, Client, body, folded, names, result
 from tests.servers.ports import wait_until
 from tests.servers.script import Gate, json_answer, sse_answer
 from tests.servers.upstream import ScriptedUpstream
@@ -86,6 +86,26 @@ def test_claude_codes_session_and_agents_are_conversations(client: Client, serve
     assert conversation_of(client, "Hi", said("ok"), "more", headers=headers, **fields) == main
     rows = served.records.conversations(client.api_key)
     assert set(rows.values_list("session_id", flat=True)) == {SESSION}
+
+
+@pytest.mark.parametrize("before", ["count", "refused"])
+def test_a_name_that_led_nowhere_leads_to_what_another_process_stored(
+    serve: Serve, connect: Connect, before: str
+) -> None:
+    served = serve()
+    here = connect(served)
+    there = Client(serve(served.database_url).bridge.url, here.api_key)
+    named = {"x-conversation-id": "one", "x-conversation-mode": "append"}
+    if before == "count":
+        counted = here.http.post("/v1/messages/count_tokens", json=body("Weather?"), headers=named)
+        assert counted.status_code == 200
+    else:
+        assert here.ask(result("toolu_nobodys"), tools=[TOOL], headers=named).status_code == 400
+    served.chat(chat.calls(CALL), chat.text("sunny"))
+    (call,) = there.ask("Weather?", tools=[TOOL], headers=named).json()["content"]
+    assert here.ask(result(call["id"]), headers=named).status_code == 200
+    assert [message["role"] for message in served.sent()["messages"]] == ["user", "assistant", "tool"]
+    there.close()
 
 
 @BOTH
