@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from conversations.store.database import Database
+from conversations.store.others import before_now
 from conversations.store.usage import UsageRow, account
 from translation.errors import ConversationEnded, OwnFault
 
@@ -47,9 +48,9 @@ BLOB = f"""
 INSERT INTO conversations_blob (conversation_id, digest, data) VALUES {BLOB_ROW}
 ON CONFLICT (conversation_id, digest) DO NOTHING"""  # noqa: S608 - our own text
 CLAIM = """
-INSERT INTO conversations_claim (api_key_id, conversation_id, kind, token, turn, created_at) VALUES (%s, %s, %s, %s, %s, %s)
+INSERT INTO conversations_claim (api_key_id, conversation_id, kind, token, turn, created_at) VALUES (%s, %s, %s, %s, %s, NOW())
 ON CONFLICT (api_key_id, kind, token) DO UPDATE SET turn = excluded.turn, conversation_id = excluded.conversation_id,
-  created_at = excluded.created_at WHERE conversations_claim.created_at < %s OR NOT EXISTS (
+  created_at = excluded.created_at WHERE conversations_claim.created_at < {expired} OR NOT EXISTS (
     SELECT 1 FROM conversations_conversation c WHERE c.id = conversations_claim.conversation_id AND c.ended_at IS NULL)"""
 ANSWERED = """
 UPDATE conversations_toolmapping SET status = %s, is_error = %s, result_size = %s, answered_at = %s, answered_turn = %s
@@ -62,6 +63,7 @@ UPDATE conversations_turn SET sent_parent = NULL, sent_prefix = 0, sent_depth = 
 TOUCH = """
 UPDATE conversations_conversation SET last_activity = NOW(), tool_count = tool_count + %s, last_status = %s
 WHERE id = %s AND ended_at IS NULL"""
+FOREVER, NO_TIME = 3e9, -86_400.0  # seconds; less than none, since what is written together has the same time
 
 
 class StaleConversation(OwnFault):
@@ -110,7 +112,7 @@ class Answered(Struct, frozen=True):
 class ClaimRow(Struct, frozen=True):
     kind: str  # thread, request
     token: str
-    expired: str = "1970-01-01 00:00:00"  # a claim older than this is nobody's any more, nor is an ended conversation's
+    seconds: float = FOREVER  # after which a claim is nobody's any more, as is an ended conversation's
 
 
 class OpenTurn(Struct, frozen=True, kw_only=True):
@@ -155,8 +157,9 @@ class OpenTurn(Struct, frozen=True, kw_only=True):
         row = self.conversation
         self._touch(db, status, calls)
         for claim in self.claims:
-            owner = (row.api_key, row.id, claim.kind, claim.token, self.turn, self.now)
-            db.expect(CLAIM, (*owner, claim.expired), AlreadyClaimed(claim))
+            owner = (row.api_key, row.id, claim.kind, claim.token, self.turn)
+            expired, ago = before_now(db, claim.seconds)
+            db.expect(CLAIM.format(expired=expired), (*owner, ago), AlreadyClaimed(claim))
         identity = (self.turn, row.id, row.api_key, self.process, self.request_id, self.now)
         asked = (self.requested_model, self.params, self.headers, self.stream)
         context = (self.head_hash, self.system_digest, self.tools_digest)

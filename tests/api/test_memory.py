@@ -4,6 +4,7 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from itertools import count, pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from tests.servers.client import TOOL, Client, body, folded, names, result
 from tests.servers.ports import wait_until
 from tests.servers.script import Gate, json_answer, sse_answer
 from tests.servers.upstream import ScriptedUpstream
+from tests.torture.clock import skewed
 
 CALL = ("call_1", "get_weather", {"city": "Oslo"})
 SESSION = "9a3f1c52-0d8e-4b51-9d0c-1f2e3d4c5b6a"
@@ -477,8 +479,12 @@ def test_a_first_request_is_never_taken_for_a_retry(client: Client, served: Serv
     assert client.ask("Hi", headers=headers).json()["content"][0]["text"] == "Two."
 
 
-def test_a_retry_reaches_the_other_process(serve: Serve, connect: Connect, postgres_url: str) -> None:
-    first, second = serve(postgres_url), serve(postgres_url)
+@pytest.mark.parametrize("late", [0, 3600])
+def test_a_retry_reaches_the_other_process(
+    serve: Serve, connect: Connect, postgres_url: str, tmp_path: Path, late: int
+) -> None:
+    """Also if the clock of the first is slow: how old a claim is, only the database's can tell."""
+    first, second = serve(postgres_url, **skewed(tmp_path, -late)), serve(postgres_url)
     here = connect(first)
     there = Client(second.bridge.url, here.api_key)
     gate = Gate()

@@ -15,7 +15,7 @@ from conversations.models import ApiKey, Claim, Conversation, Message, ToolEntry
 from conversations.store import Store, patience, reads
 from conversations.store import writer as writer_module
 from conversations.store.database import Database
-from conversations.store.writes import AlreadyClaimed, Answered, ClaimRow, StaleConversation, WholeTurn
+from conversations.store.writes import NO_TIME, AlreadyClaimed, Answered, ClaimRow, StaleConversation, WholeTurn
 from tests.store.rows import closing, conversation, links, message, opening
 from translation.errors import ConversationEnded, StoreUnavailable
 
@@ -151,7 +151,7 @@ async def test_a_claim_has_one_owner_until_it_is_given_back_or_expires(store: St
     await store.write(second)
     with pytest.raises(AlreadyClaimed):
         await store.write(opening(row, claims=(claim,)))
-    await store.write(opening(row, claims=(ClaimRow("thread", "msg_1", "2099-01-01 00:00:00"),)))
+    await store.write(opening(row, claims=(ClaimRow("thread", "msg_1", NO_TIME),)))
     assert await asyncio.to_thread(counted, Claim, api_key=key.pk) == 1
 
 
