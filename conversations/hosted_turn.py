@@ -230,7 +230,7 @@ class HostedTurn(Turn):
             return
         prefix, tail = sent_rows.tail(self._last_sent, self.prepared.sent.body)
         answer, meta = compress(b"".join(self.attempt.raw)), records.answer_meta(self.attempt)
-        row = SaveRound(self.conversation.row.id, self.id, self._round, prefix, tail, answer, meta)
+        row = SaveRound(self.id, self._round, prefix, tail, answer, meta)
         await self.bridge.store.write(row)
 
     async def _close(

@@ -5,15 +5,13 @@ over from one that failed. Never two live turns, never two upstream calls for on
 from __future__ import annotations
 
 import asyncio
-import time
 from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from conversations.store import others, reads
-from conversations.store.database import timestamp
 from conversations.store.reads import Answer, Delivered
-from conversations.store.writes import DIED, ClaimRow, CloseLost
+from conversations.store.writes import DIED, NO_TIME, ClaimRow, CloseLost
 from translation import adapters
 from translation.accumulator import Accumulator, unfolded
 from translation.errors import BridgeError, ConversationEnded, ThreadRefused
@@ -41,8 +39,7 @@ def claims(ask: Ask, *, anew: bool = False) -> tuple[ClaimRow, ...]:
     if ask.key.storage == "full" and (named or RETRY_HEADER in ask.headers):
         token = blake2b(who.encode() + b"\0" + (ask.request.body or ask.body), digest_size=24).hexdigest()
         # A client that retries says so; its first request takes the claim from whoever has it.
-        expired = timestamp(time.time() - WINDOW) if named and not anew else "9999-12-31 00:00:00"
-        rows.append(ClaimRow("request", token, expired))
+        rows.append(ClaimRow("request", token, WINDOW if named and not anew else NO_TIME))
     return tuple(reversed(rows))
 
 

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Self
 
-from django.db import connection, models, transaction
+from django.db import IntegrityError, connection, models, transaction
 from django.db.models.functions import Cast, Concat, Now
 from msgspec import Struct
 
@@ -43,6 +43,7 @@ log = logging.getLogger(__name__)
 SLICE = 500  # turns closed at once
 BATCH = 200  # conversations taken out of sight at once
 ENTRIES = 5_000
+LATE = 5  # times that what was stored meanwhile may be in the way
 DEAD_AFTER = expiry.DEAD_AFTER
 REQUEST_CLAIMS = dt.timedelta(minutes=10)
 CHANGES = dt.timedelta(hours=1)
@@ -212,6 +213,15 @@ def _ended() -> list[int]:
 
 def _delete(pks: list[int], pieces: Pieces) -> int:
     """Everything of these conversations, themselves last; how many rows that were."""
+    for _ in range(LATE):
+        try:
+            return _delete_all(pks, pieces)
+        except IntegrityError as error:  # a turn that had not heard of the end has just stored something
+            log.info("retention: once more, %s", error)
+    return _delete_all(pks, pieces)
+
+
+def _delete_all(pks: list[int], pieces: Pieces) -> int:
     count = search.forget(pks, pieces)
     count += sum(pieces.delete(model._default_manager.filter(conversation__in=pks)) for model in OWNED)
     return count + pieces.delete(Conversation.objects.filter(pk__in=pks))

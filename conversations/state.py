@@ -141,12 +141,13 @@ class State:
 
     async def _named(self, key: int, name: str, how: str, identity: Identity) -> Conversation:
         known = self._conversations.use((key, name))
-        if known is not None:
+        if known is not None and known.stored:
             return known
+        # Of one that is not stored here another process may have stored its own.
         found = await self._store.read(partial(reads.conversation, key=key, external_id=name), None)
         # Another request may have made the entry while this one was reading: there must be one.
         known = self._conversations.use((key, name))
-        if known is not None:
+        if known is not None and (found is None or known.stored):
             return known
         return self._entry(key, found) if found else self._fresh(key, name, how, identity)
 
@@ -176,6 +177,7 @@ class State:
     def _entry(self, key: int, found: Found) -> Conversation:
         known = self._conversations.use((key, found.external_id))
         if known is not None and known.row.id == found.id:
+            known.stored = True
             return known
         return self._keep(Conversation(ConversationRow(found.id, key, found.external_id, ""), stored=True))
 

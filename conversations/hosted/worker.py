@@ -8,6 +8,7 @@ import asyncio
 import datetime as dt
 import logging
 import threading
+from contextlib import suppress
 
 from django.db import connections
 from django.db.models import F, Q, QuerySet
@@ -22,6 +23,7 @@ from conversations.hosted.values import Outcome
 from conversations.models import ExecutionStatus, ToolExecution
 from conversations.store import Store
 from conversations.store.hosted import FinishExecution, SaveSeen, packed
+from translation.errors import StoreUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +31,7 @@ SEEN_SECONDS = 10.0
 LOST_AFTER = dt.timedelta(seconds=60)
 UNTAKEN_AFTER = dt.timedelta(seconds=15)
 TRIES = 5
+PAUSES = (1.0, 2.0, *(5.0,) * 60)  # seconds
 CONCURRENT = 16  # of one worker
 LONGEST = 3_600.0  # seconds, for a tool that has no limit of its own
 _slots = threading.BoundedSemaphore(CONCURRENT)
@@ -86,7 +89,7 @@ async def _run(row: ToolExecution) -> str:
             if tool is None
             else await tools.run_here(tool, row.conversation_id, row.tool_use_id, bytes(row.arguments), LONGEST)
         )
-        await store.write(_finished(row.conversation_id, row.tool_use_id, row.attempts, outcome))
+        await _keep(store, _finished(row.conversation_id, row.tool_use_id, row.attempts, outcome))
     finally:
         seen.cancel()
         await tools.close()
@@ -94,10 +97,23 @@ async def _run(row: ToolExecution) -> str:
     return "failed" if outcome.is_error else "complete"
 
 
+async def _keep(store: Store, finished: FinishExecution) -> None:
+    """What a tool said is worth waiting for a store that is away: without it the tool would run again."""
+    for pause in PAUSES:
+        try:
+            await store.write(finished)
+        except StoreUnavailable:
+            await asyncio.sleep(pause)
+        else:
+            return
+    log.error("the outcome of %s could not be stored", finished.tool_use_id)
+
+
 async def _tell(store: Store, row: ToolExecution) -> None:
     while True:
         await asyncio.sleep(SEEN_SECONDS)
-        await store.write(SaveSeen(row.conversation_id, row.tool_use_id))
+        with suppress(StoreUnavailable):  # the next time will do: it is taken for lost much later
+            await store.write(SaveSeen(row.conversation_id, row.tool_use_id))
 
 
 async def _give_up(conversation: int, tool_use_id: str) -> None:

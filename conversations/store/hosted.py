@@ -34,9 +34,12 @@ FORGOTTEN = """
 UPDATE conversations_toolexecution SET arguments = %s, result = %s WHERE conversation_id = %s AND tool_use_id = %s"""
 SEEN = """
 UPDATE conversations_toolexecution SET seen_at = NOW() WHERE conversation_id = %s AND tool_use_id = %s AND status = 'running'"""
+# Whether it was stored is not always known: then it comes again with the end of its turn, which it must not keep.
 ROUND = """
 INSERT INTO conversations_round (conversation_id, turn_id, number, sent_prefix, sent_tail, answer, answer_meta, created_at)
-VALUES (%s, %s, %s, %s, %s, %s, %s, NOW())"""
+SELECT c.id, t.id, %s, %s, %s, %s, %s, NOW() FROM conversations_turn t
+JOIN conversations_conversation c ON c.id = t.conversation_id AND c.ended_at IS NULL WHERE t.id = %s
+ON CONFLICT (turn_id, number) DO NOTHING"""
 # What a tool says on its way is content: a key below full storage keeps the numbers only.
 PROGRESS = """
 UPDATE conversations_toolexecution SET progress = CASE WHEN
@@ -115,7 +118,6 @@ class FinishExecution(Struct, frozen=True, kw_only=True):
 class SaveRound(Struct, frozen=True):
     """A further call of the upstream inside one turn."""
 
-    conversation: int
     turn: int
     number: int
     sent_prefix: int
@@ -125,7 +127,7 @@ class SaveRound(Struct, frozen=True):
 
     def apply(self, db: Database) -> None:
         sent = (self.sent_prefix, self.sent_tail, self.answer, self.answer_meta)
-        db.execute(ROUND, (self.conversation, self.turn, self.number, *sent))
+        db.execute(ROUND, (self.number, *sent, self.turn))
 
 
 class Progressed(Struct, frozen=True, omit_defaults=True):

@@ -13,7 +13,7 @@ REMEMBERED = 86_400.0  # seconds after it, in which a version may be gone back t
 def changes(db: Database, seconds: float, seen: set[int]) -> list[tuple[Any, ...]]:
     """Of the last seconds. The numbers first: the same ones are looked at again and again, and what a purge names is
     long."""
-    since, ago = _since(db, seconds)
+    since, ago = before_now(db, seconds)
     rows = db.query(f"SELECT id FROM conversations_change WHERE created_at > {since} ORDER BY id", (ago,))  # noqa: S608
     new = [number for (number,) in rows if number not in seen]
     if not new:
@@ -28,21 +28,21 @@ def form(db: Database) -> int:
     While a version is rolled out, older ones still work. For a day after that they may be started again, and may have
     left a worker, of which nobody here knows.
     """
-    since, ago = _since(db, REMEMBERED)
+    since, ago = before_now(db, REMEMBERED)
     ((lowest,),) = db.query(f"SELECT MIN(form) FROM conversations_process WHERE seen_at > {since}", (ago,))  # noqa: S608
     return NEWEST if lowest is None else int(lowest)
 
 
 def is_dead(db: Database, turn: int) -> bool:
     """Whether a turn is left to a process that gives no sign of life any more."""
-    since, ago = _since(db, DEAD_AFTER)
+    since, ago = before_now(db, DEAD_AFTER)
     living = f"SELECT id FROM conversations_process WHERE seen_at > {since}"  # noqa: S608
     sql = f"SELECT 1 FROM conversations_turn WHERE id = %s AND status = 'running' AND process NOT IN ({living})"  # noqa: S608
     return bool(db.query(sql, (turn, ago)))
 
 
-def _since(db: Database, seconds: float) -> tuple[str, str]:
+def before_now(db: Database, seconds: float) -> tuple[str, str]:
     """By the clock that wrote it down: those of the machines may differ."""
     if db.sqlite:
-        return "strftime('%Y-%m-%d %H:%M:%f', 'now', %s)", f"-{seconds:.3f} seconds"
+        return "strftime('%Y-%m-%d %H:%M:%f', 'now', %s)", f"{-seconds:+.3f} seconds"
     return "NOW() - %s::interval", f"{seconds:.3f} seconds"

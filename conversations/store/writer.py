@@ -1,7 +1,8 @@
 """Group commit: what the event loop wants durable is collected, and one transaction at a time makes it so.
 
 A `Write` is applied whole or not at all, and once: a commit whose confirmation was lost is looked up. When a batch
-fails, its members are tried one by one, so that one bad row fails one turn. A batch that takes too long fails its
+fails, its members are tried one by one, so that one bad row fails one turn. Every process takes the conversations of a
+batch in the same order: two that met in different ones would wait for each other. A batch that takes too long fails its
 waiters (the database stalls; they answer 529), and new writes are refused until it has ended. Nobody waits longer than
 its request's patience, behind whatever batch.
 """
@@ -16,7 +17,7 @@ from typing import Protocol
 from conversations.figures import Histogram
 from conversations.store import patience
 from conversations.store.database import CONFLICTS, Database, is_transient
-from conversations.store.writes import StaleConversation
+from conversations.store.writes import ConversationRow, StaleConversation
 from translation.errors import BridgeError, StoreUnavailable
 
 log = logging.getLogger(__name__)
@@ -58,6 +59,12 @@ class _Entry:
             self.future.set_result(None)
         else:
             self.future.set_exception(error)
+
+
+def _place(entry: _Entry) -> tuple[bool, str, int]:
+    """Where in its batch it is applied: by the conversation that it locks, by its name if that is yet to be made."""
+    row = getattr(entry.write, "conversation", None)
+    return (False, row.external_id, row.api_key) if isinstance(row, ConversationRow) else (True, "", 0)
 
 
 class Writer:
@@ -201,6 +208,8 @@ class Writer:
 
     def _commit(self, db: Database, batch: list[_Entry]) -> None:
         started = time.monotonic()
+        if len(batch) > 1:
+            batch = sorted(batch, key=_place)
         for delay in (*RETRY_DELAYS, None):
             first = delay == RETRY_DELAYS[0]
             try:

@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from conversations.store.database import Database
+from conversations.store.others import before_now
 from conversations.store.usage import UsageRow, account
 from translation.errors import ConversationEnded, OwnFault
 
@@ -47,14 +48,14 @@ BLOB = f"""
 INSERT INTO conversations_blob (conversation_id, digest, data) VALUES {BLOB_ROW}
 ON CONFLICT (conversation_id, digest) DO NOTHING"""  # noqa: S608 - our own text
 CLAIM = """
-INSERT INTO conversations_claim (api_key_id, conversation_id, kind, token, turn, created_at) VALUES (%s, %s, %s, %s, %s, %s)
+INSERT INTO conversations_claim (api_key_id, conversation_id, kind, token, turn, created_at) VALUES (%s, %s, %s, %s, %s, NOW())
 ON CONFLICT (api_key_id, kind, token) DO UPDATE SET turn = excluded.turn, conversation_id = excluded.conversation_id,
-  created_at = excluded.created_at WHERE conversations_claim.created_at < %s OR NOT EXISTS (
+  created_at = excluded.created_at WHERE conversations_claim.created_at < {expired} OR NOT EXISTS (
     SELECT 1 FROM conversations_conversation c WHERE c.id = conversations_claim.conversation_id AND c.ended_at IS NULL)"""
 ANSWERED = """
 UPDATE conversations_toolmapping SET status = %s, is_error = %s, result_size = %s, answered_at = %s, answered_turn = %s
 WHERE conversation_id = %s AND tool_use_id = %s AND status IN ('pending', 'streaming', 'repaired')"""
-COMPLETE = "SELECT 1 FROM conversations_turn WHERE id = %s AND status = 'complete'"
+COUNTED = "SELECT 1 FROM conversations_usageentry WHERE request_id = %s LIMIT 1"
 LOST = """
 UPDATE conversations_turn SET status = 'error', error_type = %s, error_message = %s WHERE id = %s AND status = 'running'"""
 AWAY = ("overloaded_error", "the store was away when this turn ended")
@@ -64,6 +65,7 @@ UPDATE conversations_turn SET sent_parent = NULL, sent_prefix = 0, sent_depth = 
 TOUCH = """
 UPDATE conversations_conversation SET last_activity = NOW(), tool_count = tool_count + %s, last_status = %s
 WHERE id = %s AND ended_at IS NULL"""
+FOREVER, NO_TIME = 3e9, -86_400.0  # seconds; less than none, since what is written together has the same time
 
 
 class StaleConversation(OwnFault):
@@ -112,7 +114,7 @@ class Answered(Struct, frozen=True):
 class ClaimRow(Struct, frozen=True):
     kind: str  # thread, request
     token: str
-    expired: str = "1970-01-01 00:00:00"  # a claim older than this is nobody's any more, nor is an ended conversation's
+    seconds: float = FOREVER  # after which a claim is nobody's any more, as is an ended conversation's
 
 
 class OpenTurn(Struct, frozen=True, kw_only=True):
@@ -157,8 +159,9 @@ class OpenTurn(Struct, frozen=True, kw_only=True):
         row = self.conversation
         self._touch(db, status, calls)
         for claim in self.claims:
-            owner = (row.api_key, row.id, claim.kind, claim.token, self.turn, self.now)
-            db.expect(CLAIM, (*owner, claim.expired), AlreadyClaimed(claim))
+            owner = (row.api_key, row.id, claim.kind, claim.token, self.turn)
+            expired, ago = before_now(db, claim.seconds)
+            db.expect(CLAIM.format(expired=expired), (*owner, ago), AlreadyClaimed(claim))
         identity = (self.turn, row.id, row.api_key, self.process, self.request_id, self.now)
         asked = (self.requested_model, self.params, self.headers, self.stream)
         context = (self.head_hash, self.system_digest, self.tools_digest)
@@ -238,8 +241,9 @@ class CloseTurn(Struct, frozen=True, kw_only=True):
     late: bool = False  # nobody waits for it; an earlier try may have been stored after all
 
     def apply(self, db: Database) -> None:
-        # An answer may have been stored after its request had given up waiting for that: who asks again gets it.
-        if self.late and db.query(COMPLETE, (self.turn,)):
+        # An end may have been stored after all when nobody waited for that any more: it counts, and once. If it was an
+        # answer, who asks again gets it.
+        if self.late and db.query(COUNTED, (self.request_id,)):
             return
         # A conversation that was terminated meanwhile has no rows to change; the ledger still counts what was used.
         row = self.conversation
@@ -292,6 +296,10 @@ class WholeTurn(Struct, frozen=True):
 
     opening: OpenTurn
     closing: CloseTurn
+
+    @property
+    def conversation(self) -> ConversationRow:
+        return self.opening.conversation
 
     def apply(self, db: Database) -> None:
         begun, ended = self.opening, self.closing

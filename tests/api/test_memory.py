@@ -4,6 +4,7 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from itertools import count, pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,10 +12,11 @@ from django.utils import timezone
 
 from tests.api.conftest import BOTH, CHAT, Connect, Serve, Served
 from tests.servers import chat
-from tests.servers.client import TOOL, Client, folded, names, result
+from tests.servers.client import TOOL, Client, body, folded, names, result
 from tests.servers.ports import wait_until
 from tests.servers.script import Gate, Silence, json_answer, sse_answer
 from tests.servers.upstream import ScriptedUpstream
+from tests.torture.clock import skewed
 
 CALL = ("call_1", "get_weather", {"city": "Oslo"})
 SESSION = "9a3f1c52-0d8e-4b51-9d0c-1f2e3d4c5b6a"
@@ -86,6 +88,26 @@ def test_claude_codes_session_and_agents_are_conversations(client: Client, serve
     assert conversation_of(client, "Hi", said("ok"), "more", headers=headers, **fields) == main
     rows = served.records.conversations(client.api_key)
     assert set(rows.values_list("session_id", flat=True)) == {SESSION}
+
+
+@pytest.mark.parametrize("before", ["count", "refused"])
+def test_a_name_that_led_nowhere_leads_to_what_another_process_stored(
+    serve: Serve, connect: Connect, before: str
+) -> None:
+    served = serve()
+    here = connect(served)
+    there = Client(serve(served.database_url).bridge.url, here.api_key)
+    named = {"x-conversation-id": "one", "x-conversation-mode": "append"}
+    if before == "count":
+        counted = here.http.post("/v1/messages/count_tokens", json=body("Weather?"), headers=named)
+        assert counted.status_code == 200
+    else:
+        assert here.ask(result("toolu_nobodys"), tools=[TOOL], headers=named).status_code == 400
+    served.chat(chat.calls(CALL), chat.text("sunny"))
+    (call,) = there.ask("Weather?", tools=[TOOL], headers=named).json()["content"]
+    assert here.ask(result(call["id"]), headers=named).status_code == 200
+    assert [message["role"] for message in served.sent()["messages"]] == ["user", "assistant", "tool"]
+    there.close()
 
 
 @BOTH
@@ -489,8 +511,12 @@ def test_a_first_request_is_never_taken_for_a_retry(client: Client, served: Serv
     assert client.ask("Hi", headers=headers).json()["content"][0]["text"] == "Two."
 
 
-def test_a_retry_reaches_the_other_process(serve: Serve, connect: Connect, postgres_url: str) -> None:
-    first, second = serve(postgres_url), serve(postgres_url)
+@pytest.mark.parametrize("late", [0, 3600])
+def test_a_retry_reaches_the_other_process(
+    serve: Serve, connect: Connect, postgres_url: str, tmp_path: Path, late: int
+) -> None:
+    """Also if the clock of the first is slow: how old a claim is, only the database's can tell."""
+    first, second = serve(postgres_url, **skewed(tmp_path, -late)), serve(postgres_url)
     here = connect(first)
     there = Client(second.bridge.url, here.api_key)
     gate = Gate()

@@ -1,5 +1,6 @@
 """Tools that run on a worker: they outlive the request, the web process and the worker itself."""
 
+import asyncio
 import subprocess
 import sys
 import time
@@ -12,6 +13,9 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from conversations.hosted import worker
+from conversations.models import ToolExecution
+from conversations.store.hosted import FinishExecution
 from tests.api.conftest import Serve, Served
 from tests.hosted.conftest import Tools
 from tests.hosted.test_loop import held, kinds
@@ -21,6 +25,7 @@ from tests.servers.client import Client, folded, names
 from tests.servers.ports import wait_until
 from tests.servers.script import Answer, Gate, Silence, json_answer
 from tests.servers.upstream import ScriptedUpstream
+from translation.errors import StoreUnavailable
 
 
 @pytest.fixture(scope="module")
@@ -162,3 +167,28 @@ def test_run_survives_the_death_of_its_worker(tools: Long) -> None:
         # Beat hands it over again.
         wait_until(lambda: runs.get().status == "complete", "another worker has run the tool", seconds=60)
     assert runs.get().attempts == 2
+
+
+@pytest.mark.parametrize("job", ["outcome", "sign of life"])
+async def test_a_store_that_is_away_for_a_moment_costs_no_run(monkeypatch: pytest.MonkeyPatch, job: str) -> None:
+    written: list[object] = []
+
+    class Away:
+        tries = 0
+
+        async def write(self, write: object) -> None:
+            self.tries += 1
+            if self.tries <= 2:
+                raise StoreUnavailable
+            written.append(write)
+
+    store: Any = Away()
+    monkeypatch.setattr(worker, "PAUSES", (0.01,) * 5)
+    monkeypatch.setattr(worker, "SEEN_SECONDS", 0.01)
+    if job == "outcome":
+        await worker._keep(store, FinishExecution(conversation=1, tool_use_id="toolu_1", status="complete"))
+    else:
+        telling = asyncio.create_task(worker._tell(store, ToolExecution(conversation_id=1, tool_use_id="toolu_1")))
+        await asyncio.sleep(0.5)
+        telling.cancel()
+    assert written

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import psycopg
 import pytest
 from openai import OpenAI
 
@@ -274,6 +275,29 @@ def test_postgres_keeps_what_sqlite_keeps(serve: Serve, postgres_url: str, tool_
         2,
         [2, 3],
     )
+    tools.client.close()
+
+
+def test_turn_whose_end_could_not_be_stored_at_first_is_stored_and_counted(
+    serve: Serve, postgres_url: str, tool_server: ScriptedUpstream
+) -> None:
+    """Its last round was: that is not in the way of the second try."""
+    tool_server.reset()
+    served = serve(postgres_url, BRIDGE_TOOL_HOSTS="127.0.0.1")
+    tools = Tools(served, tool_server, Client(served.bridge.url, served.records.issue(hosted_tools=True)))
+    tools.register()
+    with psycopg.connect(postgres_url, autocommit=True) as db:
+        db.execute("CREATE SEQUENCE tries")  # it counts on, whatever is rolled back
+        db.execute("""CREATE FUNCTION away() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            IF nextval('tries') <= 3 THEN RAISE EXCEPTION 'away' USING ERRCODE = 'lock_not_available'; END IF;
+            RETURN NEW; END $$""")
+        db.execute("CREATE TRIGGER away BEFORE UPDATE ON conversations_turn FOR EACH ROW EXECUTE FUNCTION away()")
+    tool_server.queue("/weather", json_answer(SUNNY))
+    served.chat(chat.calls(("a", "weather", {"city": "Rome"})), chat.text("Sunny."))
+    assert tools.client.ask("Weather?").status_code == 529
+    (turn,) = served.records.ended(tools.client.api_key, 1)
+    assert (turn.status, turn.rounds.count()) == ("error", 1)
+    assert served.records.usage(tools.client.api_key).count() == 2
     tools.client.close()
 
 

@@ -1,6 +1,16 @@
-"""How many rows the purge deletes at once."""
+"""How many rows the purge deletes at once, and what is stored while it does."""
 
+import asyncio
+from typing import Any
+
+import pytest
+from django.db import connections
+
+from conversations import retention
 from conversations.deleting import LEAST, MOST, PACES, Pieces
+from conversations.models import ApiKey, Conversation, ToolMapping, Turn
+from conversations.store import Store
+from tests.store.rows import conversation, links, opening
 
 
 def test_the_first_piece_is_small_and_the_next_ones_follow_the_time_that_it_took() -> None:
@@ -22,3 +32,30 @@ def test_the_first_piece_is_small_and_the_next_ones_follow_the_time_that_it_took
     assert pieces.size("turns") == MOST
     assert pieces.size("messages") == PACES["sqlite"].first
     assert (pieces.longest, pieces.slowest) == (seconds * 100, "turns")
+
+
+async def test_a_call_that_is_stored_while_its_conversation_is_deleted_goes_with_it(
+    store: Store, key: ApiKey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its transaction began before the conversation was hidden, and ended after the other calls were deleted."""
+    row = conversation(key.pk)
+    turn = opening(row)
+    await store.write(turn)
+    await store.write(links(row, turn.turn, "toolu_1"))
+    delete = Pieces.delete
+
+    def overtaken(pieces: Pieces, rows: Any) -> int:
+        late = list(rows.all()) if rows.model is ToolMapping else []
+        count = delete(pieces, rows)
+        ToolMapping.objects.bulk_create(late)
+        monkeypatch.setattr(Pieces, "delete", overtaken if not late else delete)
+        return count
+
+    def terminate() -> int:
+        retention.terminate(Conversation.objects.get(pk=row.id))
+        left = Turn.objects.filter(pk=turn.turn).count() + Conversation.objects.filter(pk=row.id).count()
+        connections["default"].close()
+        return left
+
+    monkeypatch.setattr(Pieces, "delete", overtaken)
+    assert await asyncio.to_thread(terminate) == 0

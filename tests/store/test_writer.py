@@ -11,11 +11,11 @@ import psycopg
 import pytest
 from django.db import connections
 
-from conversations.models import ApiKey, Claim, Conversation, Message, ToolMapping, Turn, UsageEntry
+from conversations.models import ApiKey, Claim, Conversation, Message, ToolEntry, ToolMapping, Turn, UsageEntry
 from conversations.store import Store, patience, reads
 from conversations.store import writer as writer_module
 from conversations.store.database import Database
-from conversations.store.writes import AlreadyClaimed, Answered, ClaimRow, StaleConversation
+from conversations.store.writes import NO_TIME, AlreadyClaimed, Answered, ClaimRow, StaleConversation, WholeTurn
 from tests.store.rows import closing, conversation, links, message, opening
 from translation.errors import ConversationEnded, StoreUnavailable
 
@@ -125,6 +125,20 @@ async def test_two_processes_that_make_the_same_conversation_agree_on_one(store:
     assert await asyncio.to_thread(counted, Conversation, api_key=key.pk) == 1
 
 
+async def test_two_processes_in_the_same_conversations_do_not_lock_each_other_out(store: Store, key: ApiKey) -> None:
+    """Each has turns of all of them in one batch, in whatever order they came."""
+    rows = [conversation(key.pk) for _ in range(8)]
+    await asyncio.gather(*(store.write(opening(row)) for row in rows))
+    other = Store()
+    other.start()
+    try:
+        for _ in range(10):
+            ways = ((store, rows), (other, rows[::-1]))
+            await asyncio.gather(*(way.write(opening(row, created=False)) for way, those in ways for row in those))
+    finally:
+        await other.stop()
+
+
 async def test_a_claim_has_one_owner_until_it_is_given_back_or_expires(store: Store, key: ApiKey) -> None:
     row, claim = conversation(key.pk), ClaimRow("thread", "msg_1")
     first = opening(row, claims=(claim,))
@@ -137,7 +151,7 @@ async def test_a_claim_has_one_owner_until_it_is_given_back_or_expires(store: St
     await store.write(second)
     with pytest.raises(AlreadyClaimed):
         await store.write(opening(row, claims=(claim,)))
-    await store.write(opening(row, claims=(ClaimRow("thread", "msg_1", "2099-01-01 00:00:00"),)))
+    await store.write(opening(row, claims=(ClaimRow("thread", "msg_1", NO_TIME),)))
     assert await asyncio.to_thread(counted, Claim, api_key=key.pk) == 1
 
 
@@ -274,6 +288,20 @@ async def test_an_answer_that_was_stored_late_is_not_taken_back(store: Store, ke
     assert (found.turn, found.answer_hash) == (first.turn, b"s" * 16)
     assert await asyncio.to_thread(counted, Claim, turn=first.turn) == 1
     assert await asyncio.to_thread(counted, UsageEntry, request_id=first.request_id) == 1
+
+
+@pytest.mark.parametrize("whole", [False, True])
+async def test_a_failure_that_was_stored_late_is_counted_once(store: Store, key: ApiKey, whole: bool) -> None:
+    """Nobody knew whether the first try was stored, so there was a second one."""
+    row = conversation(key.pk)
+    first = opening(row)
+    end = closing(row, first.turn, status="aborted", late=True, tools=(("get_weather", 1),))
+    if not whole:
+        await store.write(first)
+    await store.write(WholeTurn(first, end) if whole else end)
+    await store.write(end)
+    assert await asyncio.to_thread(counted, UsageEntry, request_id=first.request_id) == 1
+    assert await asyncio.to_thread(counted, ToolEntry, request_id=first.request_id) == 1
 
 
 @pytest.mark.parametrize("migrated", ["postgres"], indirect=True)
