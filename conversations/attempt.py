@@ -4,7 +4,7 @@ import asyncio
 
 from conversations.redaction import scrub
 from conversations.routing import Route
-from conversations.upstream import Answer, Upstreams, key_refused
+from conversations.upstream import Answer, Upstreams, misconfigured
 from translation import adapters
 from translation.accumulator import Accumulator
 from translation.adapter import Decoder, Ending, RoundsWriter, UpstreamRequest, Writer
@@ -71,8 +71,8 @@ class Attempt:
         return self._adapter.decoder(self._request, self.route.target, self._sent, self.content_type)
 
     def _failure(self, answer: Answer, body: bytes) -> BridgeError:
-        if answer.status in (401, 403):
-            return key_refused(answer.status)
+        if (ours := misconfigured(answer.status)) is not None:
+            return ours
         return self._counted(self._adapter.failure(self.route.target, answer.status, answer.headers, body))
 
     def _counted(self, error: BridgeError) -> BridgeError:

@@ -10,6 +10,7 @@ from translation.errors import (
     UpstreamGaveUp,
     UpstreamKeyRefused,
     UpstreamModelMissing,
+    UpstreamMoved,
     UpstreamOverloaded,
     UpstreamQuotaSpent,
     UpstreamRateLimited,
@@ -17,7 +18,7 @@ from translation.errors import (
 )
 
 RETRY_BASE, RETRY_CAP = 0.5, 10.0
-OTHERS_MAY = (UpstreamModelMissing, UpstreamGaveUp)  # another target may well answer
+OTHERS_MAY = (UpstreamModelMissing, UpstreamMoved, UpstreamGaveUp)  # another target may well answer
 
 
 class Step(Struct, frozen=True):

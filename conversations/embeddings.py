@@ -14,7 +14,7 @@ from conversations.redaction import scrub
 from conversations.routing import Route
 from conversations.store.reads import KeyRow
 from conversations.store.usage import RecordUsage, UsageRow
-from conversations.upstream import Answer, Upstream, key_refused
+from conversations.upstream import Answer, Upstream, misconfigured
 from translation.adapter import UpstreamRequest
 from translation.errors import BridgeError, InvalidRequest, UpstreamFault
 from translation.openai_client import embeddings
@@ -91,9 +91,7 @@ async def _answer(bridge: Bridge, upstream: Upstream, sent: UpstreamRequest) -> 
 
 
 def _refusal(answer: Answer, body: bytes) -> BridgeError:
-    if answer.status in (401, 403):
-        return key_refused(answer.status)
-    return refusal(answer.status, answer.headers, body)
+    return misconfigured(answer.status) or refusal(answer.status, answer.headers, body)
 
 
 def _estimated(bridge: Bridge, route: Route, sent: UpstreamRequest) -> Usage:

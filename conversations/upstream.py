@@ -18,7 +18,9 @@ from translation.adapter import UpstreamRequest
 from translation.errors import (
     BridgeError,
     UpstreamFailed,
+    UpstreamFault,
     UpstreamKeyRefused,
+    UpstreamMoved,
     UpstreamProtocolError,
     UpstreamRateLimited,
     UpstreamTimeout,
@@ -209,5 +211,10 @@ def failure(error: httpx.HTTPError) -> BridgeError:
             return UpstreamFailed(f"the connection to the upstream failed ({type(error).__name__})")
 
 
-def key_refused(status: int) -> UpstreamKeyRefused:
-    return UpstreamKeyRefused(f"the bridge's upstream key was refused (HTTP {status})")
+def misconfigured(status: int) -> UpstreamFault | None:
+    """What no client is to blame for: the bridge's own key, or the upstream's address."""
+    if status in (401, 403):
+        return UpstreamKeyRefused(f"the bridge's upstream key was refused (HTTP {status})")
+    if 300 <= status < 400:
+        return UpstreamMoved(f"the upstream answered with a redirect (HTTP {status}): its base URL may be wrong")
+    return None

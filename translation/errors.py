@@ -4,7 +4,7 @@
       ClientFault         InvalidRequest (PromptTooLong, ThreadRefused, UnknownToolResult) · ThreadNotFound
                           Unauthenticated · Forbidden · NotFound · MethodNotAllowed · Conflict · TooLarge
                           TooSlow · RateLimited · OverBudget
-      UpstreamFault       UpstreamRefused · UpstreamModelMissing · UpstreamKeyRefused
+      UpstreamFault       UpstreamRefused · UpstreamModelMissing · UpstreamMoved · UpstreamKeyRefused
                           UpstreamRateLimited (UpstreamQuotaSpent) · UpstreamOverloaded · UpstreamTimeout
                           UpstreamFailed (UpstreamUnreachable) · UpstreamProtocolError (TruncatedStream)
                           UpstreamGaveUp · RepeatedCall
@@ -127,6 +127,12 @@ class UpstreamModelMissing(UpstreamFault):
 
     status = 404
     type = "not_found_error"
+
+
+class UpstreamMoved(UpstreamFault):
+    """A redirect: what is configured is not where the upstream is, and no trying again helps."""
+
+    should_retry = False
 
 
 class UpstreamKeyRefused(UpstreamFault):

@@ -32,6 +32,7 @@ ROWS: dict[str, tuple[Any, int, str, str, dict[str, str | None]]] = {
     ),
     "401": (chat.error(401, "Incorrect API key"), 502, "api_error", "the bridge's upstream key was refused", {"x-should-retry": "false"}),
     "403": (chat.error(403, "Forbidden"), 502, "api_error", "the bridge's upstream key was refused", {"x-should-retry": "false"}),
+    "a redirect": (Answer((b"<a href>",), 301, {"location": "https://elsewhere"}), 502, "api_error", "redirect (HTTP 301)", {"x-should-retry": "false"}),
     "404": (chat.error(404, "The model does not exist"), 404, "not_found_error", "The model does not exist", {}),
     "429": (chat.error(429, "Slow down", {"retry-after": "7"}), 429, "rate_limit_error", "Slow down", {"retry-after": "7"}),
     "429 for want of money": (chat.error(429, "You exceeded your current quota", code="insufficient_quota"), 429, "rate_limit_error", "You exceeded", {"x-should-retry": "false"}),
