@@ -11,13 +11,13 @@ import os
 import socket
 import time
 from contextlib import suppress
-from typing import Any
+from typing import IO, Any
 
 from asgiref.sync import sync_to_async
 from django.db import DatabaseError
 from django.db.models.functions import Now
 
-from conversations import conf, figures, ids, keys, live
+from conversations import conf, deaths, figures, ids, keys, live
 from conversations.bridge import Bridge, Settings
 from conversations.callers import Callers
 from conversations.demo import DemoServer
@@ -70,6 +70,7 @@ class WebProcess:
         self.stopping = False
         self._starting: asyncio.Task[None] | None = None
         self._jobs: list[asyncio.Task[None]] = []
+        self._sign: IO[str] | None = None  # of life
         self._seen: set[int] = set()
         self._routes_changed = False
         self._heard = time.monotonic()
@@ -120,6 +121,8 @@ class WebProcess:
         await self.limits.close()
         await self.store.stop()
         await self.demo.stop()
+        if self._sign is not None:
+            self._sign.close()
 
     def wind_down(self, seconds: float) -> None:
         """The server stops: turns may run on for so long, then they end in an error that tells the client to retry."""
@@ -169,6 +172,15 @@ class WebProcess:
         await self._load_prices()
         await self.bridge.hosted.shelf.load()
         await self._look_around()  # the last that may fail: until it is known, every process reads what is written
+        self._job(self._bury())
+
+    async def _bury(self) -> None:
+        try:
+            closed = await sync_to_async(deaths.bury)(self.conf.home)
+        except DatabaseError as error:
+            log.warning("the turns of dead processes are left to the reconciler: %s", error)
+        else:
+            log.log(logging.WARNING if closed else logging.DEBUG, "closed %s turns of processes that died", closed)
 
     async def _look_around(self) -> None:
         if self.bridge is not None:
@@ -194,7 +206,10 @@ class WebProcess:
         # By the database's clock, as everything that processes compare.
         times = {"started_at": Now(), "seen_at": Now()}
         host = socket.gethostname()[:255]
-        return Process.objects.create(host=host, pid=os.getpid(), form=others.NEWEST, **times).pk
+        process = Process.objects.create(host=host, pid=os.getpid(), form=others.NEWEST, **times)
+        process.refresh_from_db(fields=["started_at"])
+        self._sign = deaths.live(self.conf.home, process)
+        return process.pk
 
     async def _register_later(self) -> None:
         while self.bridge is None:

@@ -162,6 +162,12 @@ def purge(budget: float = 240.0) -> Purge:
 
 def reconcile() -> int:
     """Close the turns of processes that are no longer alive, and sweep what nobody needs any more."""
+    closed = close_abandoned()
+    _sweep(Pieces())
+    return closed
+
+
+def close_abandoned() -> int:
     closed = 0
     while turns := dict(
         Turn.objects.filter(status=TurnStatus.RUNNING)
@@ -174,7 +180,6 @@ def reconcile() -> int:
                 status=TurnStatus.ERROR, **error
             )
             Claim.objects.filter(conversation__in=set(turns.values()), turn__in=turns).delete()
-    _sweep(Pieces())
     tallies.count(toolbridge_reconciled_turns_total=closed)
     return closed
 

@@ -484,6 +484,26 @@ def test_a_retry_of_a_request_whose_process_died_takes_over(client: Client, serv
         assert second.status == "complete"
 
 
+def test_who_starts_after_a_crash_closes_what_it_left(serve: Serve, connect: Connect) -> None:
+    """At once, whether or not there is a worker; and not what a process has that lives."""
+    served = serve()
+    client, headers = connect(served), {"x-conversation-id": "crashed"}
+    served.chat(sse_answer(chat.chunk({"content": "Hel"}), Silence()), chat.streamed_text("Hello."))
+    with client.stream("Hi", headers=headers) as (_, events):
+        next(events)
+        served.bridge.crash()
+    processes = served.records.rows("Process")
+    dead = processes.get()
+    served.bridge.start()
+    assert "Hello." in client.ask("Hi", stream=True, headers=headers).text
+    first, second = served.records.turns(client.api_key)
+    assert (first.status, first.error_message) == ("error", "the process that ran this turn died")
+    assert second.status == "complete"
+    dead.refresh_from_db()
+    assert dead.seen_at.year == 1970, "nobody waited until it had not been seen for long"
+    assert not [row for row in processes.exclude(pk=dead.pk) if row.seen_at.year == 1970]
+
+
 @BOTH
 def test_a_retry_whose_answer_was_also_an_earlier_ones(client: Client, served: Served) -> None:
     """Two questions that differ only in their settings, and the same answer: one message, two turns."""
