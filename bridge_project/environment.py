@@ -69,12 +69,13 @@ def http_url(name: str) -> str | None:
 
 
 def service_url(name: str, *schemes: str) -> str | None:
-    """A URL of one of these schemes, or of any. It may hold a password: what is wrong with it is told without it."""
+    """A URL of one of these schemes, or of any; `redis://` alone is one, of the usual place. It may hold a password:
+    what is wrong with it is told without it."""
     value = optional(name)
     if value is None:
         return None
-    scheme, separator, rest = value.partition("://")
-    if not separator or not rest or (schemes and scheme not in schemes):
+    scheme, separator, _ = value.partition("://")
+    if not separator or not scheme or (schemes and scheme not in schemes):
         raise ImproperlyConfigured(
             f"{name} must be a URL: {', '.join(f'{each}://...' for each in schemes or ('scheme',))}"
         )

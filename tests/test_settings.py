@@ -89,17 +89,24 @@ def test_what_is_no_http_url_is_refused(monkeypatch: pytest.MonkeyPatch, value: 
         environment.http_url("X")
 
 
-@pytest.mark.parametrize("value", ["localhost:6379", "http://:secret@host", "redis://", "redis:/secret@host"])
+@pytest.mark.parametrize("value", ["localhost:6379", "http://:secret@host", "://secret@host", "redis:/secret@host"])
 def test_what_is_no_url_of_a_service_is_refused_without_its_secret(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv("X", value)
     with pytest.raises(ImproperlyConfigured, match=r"^X must be a URL: redis://\.\.\., rediss://\.\.\.$"):
         environment.service_url("X", "redis", "rediss")
 
 
-def test_a_url_of_any_service_has_a_scheme(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("X", "amqp://host")
-    assert environment.service_url("X") == "amqp://host"
-    monkeypatch.setenv("X", "host:5672")
+@pytest.mark.parametrize("value", ["amqp://host", "memory://", "filesystem://", "redis://"])
+def test_a_service_at_its_usual_place_needs_no_more_than_its_scheme(
+    monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    monkeypatch.setenv("X", value)
+    assert environment.service_url("X") == value
+
+
+@pytest.mark.parametrize("value", ["host:5672", "://host"])
+def test_a_url_of_any_service_has_a_scheme(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("X", value)
     with pytest.raises(ImproperlyConfigured, match=r"^X must be a URL: scheme://\.\.\.$"):
         environment.service_url("X")
 
