@@ -97,10 +97,10 @@ class Web(uvicorn.Server):
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        if self._acceptor is not None:
-            self._acceptor.stop()
         from conversations import process  # noqa: PLC0415 - it has models, which need the set-up
 
+        if self._acceptor is not None:
+            self._acceptor.stop()
         # Streams that outlive the grace period would be cut without a word.
         process.current().wind_down(GRACE_SECONDS - 3)
         await super().shutdown(sockets)
