@@ -45,15 +45,17 @@ class Pieces:
     def delete(self, rows: "models.QuerySet[Any]") -> int:
         """All of them, without what refers to them; how many that were."""
         count = 0
-        # Looked for first, which locks nothing. Two who delete the same rows each get a part of a piece.
-        while rows.exists():
-            count += self._piece(rows, self.size(rows.model._meta.db_table))
+        while rows.exists():  # looked for first, which locks nothing
+            deleted = self._piece(rows, self.size(rows.model._meta.db_table))
+            if not deleted:
+                time.sleep(LONGEST_REST)  # somebody else has them all
+            count += deleted
         return count
 
     def _piece(self, rows: "models.QuerySet[Any]", size: int) -> int:
-        found = rows.model._default_manager.filter(pk__in=rows.order_by().values("pk")[:size])
         started = time.monotonic()
         with _lightly():
+            found = rows.model._default_manager.filter(pk__in=_free(rows, size))
             deleted: int = found._raw_delete(found.db)
         self.took(rows.model._meta.db_table, size if deleted == size else 0, time.monotonic() - started)
         return deleted
@@ -67,6 +69,16 @@ class Pieces:
             better = int(size * self._seconds / max(seconds, 1e-4))
             self._sizes[what] = min(max(better, size // 4, LEAST), size * 2, MOST)
         time.sleep(min(seconds * self._rest, LONGEST_REST))
+
+
+def _free(rows: "models.QuerySet[Any]", size: int) -> "models.QuerySet[Any] | list[Any]":
+    """So many keys of them. Two who delete the same rows at once take different ones: had each a part of what the
+    other wants, neither would get on, nor would whoever waits for a row of theirs. SQLite has one writer anyway.
+    """
+    keys = rows.order_by().values_list("pk", flat=True)
+    if connection.features.has_select_for_update_skip_locked:
+        return list(keys.select_for_update(skip_locked=True)[:size])
+    return keys[:size]
 
 
 @contextmanager

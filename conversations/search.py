@@ -153,18 +153,16 @@ def _write(rows: list[tuple[int, int, str]]) -> None:
 
 def forget(conversations: Collection[int], pieces: Pieces) -> int:
     """Piece by piece, as purges do; how many turns that were."""
+    searched = SearchedTurn.objects.filter(conversation__in=conversations)
+    if connection.vendor != "sqlite":
+        return pieces.delete(searched)
     count = 0
-    while True:
+    while some := list(searched.values_list("turn", flat=True)[:FORGET]):
         started = time.monotonic()
-        with transaction.atomic():
-            chosen = SearchedTurn.objects.filter(conversation__in=conversations).values_list("turn", flat=True)
-            some = list(chosen[:FORGET])
-            if some and connection.vendor == "sqlite":
-                with connection.cursor() as cursor:
-                    sql = "DELETE FROM conversations_searchwords WHERE rowid = %s"
-                    cursor.executemany(sql, [(turn,) for turn in some])
+        with transaction.atomic(), connection.cursor() as cursor:
+            sql = "DELETE FROM conversations_searchwords WHERE rowid = %s"
+            cursor.executemany(sql, [(turn,) for turn in some])
             SearchedTurn.objects.filter(turn__in=some).delete()
         count += len(some)
         pieces.took("words", 0, time.monotonic() - started)
-        if len(some) < FORGET:
-            return count
+    return count

@@ -34,8 +34,9 @@ def archive(process: Process) -> None:
     for series, values in counted.histograms.items():
         amounts |= {(HISTOGRAM, str(index), *series): value for index, value in enumerate(values) if value}
     with transaction.atomic():
-        _add(amounts)
-        process.delete()
+        deleted, _ = process.delete()  # first: somebody else may do the same
+        if deleted:
+            _add(amounts)
 
 
 def read() -> Figures:

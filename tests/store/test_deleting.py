@@ -1,10 +1,11 @@
 """How many rows the purge deletes at once, and what is stored while it does."""
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
-from django.db import connections
+from django.db import connections, transaction
 
 from conversations import retention
 from conversations.deleting import LEAST, MOST, PACES, Pieces
@@ -59,3 +60,36 @@ async def test_a_call_that_is_stored_while_its_conversation_is_deleted_goes_with
 
     monkeypatch.setattr(Pieces, "delete", overtaken)
     assert await asyncio.to_thread(terminate) == 0
+
+
+@pytest.mark.parametrize("migrated", ["postgres"], indirect=True)  # SQLite has one writer
+async def test_what_somebody_else_has_locked_is_deleted_last(store: Store, key: ApiKey) -> None:
+    """Two purges that wait for each other's rows are a deadlock, and everybody who writes waits with them."""
+    row = conversation(key.pk)
+    turns = [opening(row) for _ in range(5)]
+    for turn in turns:
+        await store.write(turn)
+    locked = turns[2].turn
+    held, let_go = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with transaction.atomic():
+            Turn.objects.select_for_update().get(pk=locked)
+            held.set()
+            let_go.wait(30)
+        connections["default"].close()
+
+    def delete() -> int:
+        count = Pieces().delete(Turn.objects.filter(conversation=row.id))
+        connections["default"].close()
+        return count
+
+    async with asyncio.timeout(30):
+        holder = asyncio.create_task(asyncio.to_thread(hold))
+        await asyncio.to_thread(held.wait, 30)
+        deleter = asyncio.create_task(asyncio.to_thread(delete))
+        while {turn.pk async for turn in Turn.objects.all()} != {locked}:
+            assert not deleter.done()
+        let_go.set()
+        await holder
+        assert await deleter == len(turns)
