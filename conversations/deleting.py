@@ -56,7 +56,7 @@ class Pieces:
         started = time.monotonic()
         with _lightly():
             found = rows.model._default_manager.filter(pk__in=_free(rows, size))
-            deleted: int = found._raw_delete(found.db)
+            deleted: int = found._raw_delete(found.db) or 0  # Django: None, where no keys were given
         self.took(rows.model._meta.db_table, size if deleted == size else 0, time.monotonic() - started)
         return deleted
 

@@ -79,8 +79,10 @@ async def test_what_somebody_else_has_locked_is_deleted_last(store: Store, key: 
             let_go.wait(30)
         connections["default"].close()
 
+    pieces = Pieces()
+
     def delete() -> int:
-        count = Pieces().delete(Turn.objects.filter(conversation=row.id))
+        count = pieces.delete(Turn.objects.filter(conversation=row.id))
         connections["default"].close()
         return count
 
@@ -88,7 +90,7 @@ async def test_what_somebody_else_has_locked_is_deleted_last(store: Store, key: 
         holder = asyncio.create_task(asyncio.to_thread(hold))
         await asyncio.to_thread(held.wait, 30)
         deleter = asyncio.create_task(asyncio.to_thread(delete))
-        while {turn.pk async for turn in Turn.objects.all()} != {locked}:
+        while {turn.pk async for turn in Turn.objects.all()} != {locked} or pieces.count < 3:
             assert not deleter.done()
         let_go.set()
         await holder
