@@ -19,7 +19,7 @@ from translation.schema_shape import (
     Seen,
     branches,
     is_null,
-    mapping,
+    poured,
     strings,
     types,
     values,
@@ -126,22 +126,17 @@ class _Lowering:
 
     def _object(self, flat: Node, seen: Seen, place: Place, depth: int) -> Lower:
         """Alternatives beside an object's own properties are poured into it: the subset cannot say both."""
-        properties: Node = dict(mapping(flat.get("properties")))
-        required = strings(flat.get("required"))
         alternatives = [self._flattener.flat(branch, seen, place) for branch in branches(flat)]
         if alternatives:
             self._note(place, "alternatives were merged into one object")
             seen = seen.union(*(more for _, more in alternatives))
-            for alternative, _ in alternatives:
-                for name, value in mapping(alternative.get("properties")).items():
-                    properties.setdefault(name, value)
-            required += sorted(set.intersection(*(set(strings(node.get("required"))) for node, _ in alternatives)))
+        properties, required = poured(flat, [node for node, _ in alternatives])
         out = self._start(flat, "OBJECT", place)
-        inner = {name: self.node(value, seen, (place, name), depth + 1) for name, value in properties.items()}
-        out["properties"] = inner
-        needed = [name for name in dict.fromkeys(required) if name in inner]
-        if needed:
-            out["required"] = needed
+        out["properties"] = {
+            name: self.node(value, seen, (place, name), depth + 1) for name, value in properties.items()
+        }
+        if required:
+            out["required"] = required
         return out
 
     def _enum(self, flat: Node, names: list[str], place: Place) -> Lower:

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from typing import TypeAlias
 from urllib.parse import unquote
 
+import msgspec
+
 Node: TypeAlias = dict[str, object]
 Seen: TypeAlias = frozenset[int]  # the targets of `$ref` that are being inlined around a node
 Place: TypeAlias = "tuple[Place, str] | None"  # where a node is: its parent's place and its name
@@ -135,6 +137,26 @@ def values(flat: Node) -> list[object]:
 
 def branches(flat: Node) -> list[object]:
     return sequence(flat.get("anyOf")) or sequence(flat.get("oneOf"))
+
+
+def poured(flat: Node, alternatives: list[Node]) -> tuple[Node, list[str]]:
+    """The properties and required names of an object together with its alternatives'.
+
+    What the object itself does not name may be as any of them says: a discriminator has another value in each.
+    """
+    properties: Node = dict(mapping(flat.get("properties")))
+    found: dict[str, dict[bytes, object]] = {}
+    for alternative in alternatives:
+        for name, schema in mapping(alternative.get("properties")).items():
+            if name not in properties:
+                found.setdefault(name, {})[msgspec.json.encode(schema)] = schema
+    for name, schemas in found.items():
+        several = list(schemas.values())
+        properties[name] = several[0] if len(several) == 1 else {"anyOf": several}
+    required = strings(flat.get("required"))
+    if alternatives:
+        required += sorted(set.intersection(*(set(strings(node.get("required"))) for node in alternatives)))
+    return properties, [name for name in dict.fromkeys(required) if name in properties]
 
 
 def is_null(flat: Node) -> bool:

@@ -160,6 +160,27 @@ CASES: tuple[tuple[str, object, object], ...] = (
         {"type": "OBJECT", "properties": {"a": STRING, "b": STRING}, "required": ["a"]},
     ),
     (
+        "what alternatives define differently is either",
+        {
+            "type": "object",
+            "oneOf": [
+                {"properties": {"k": {"const": "a"}, "x": {"type": "string"}}, "required": ["k", "x"]},
+                {"properties": {"k": {"const": "b"}, "x": {"type": "string"}}, "required": ["k"]},
+                {"properties": {"k": {"const": "a"}, "n": {"type": "string"}}, "required": ["k"]},
+                {"properties": {"n": {"type": "integer"}, "k": {"const": "c"}}, "required": ["k", "n"]},
+            ],
+        },
+        {
+            "type": "OBJECT",
+            "properties": {
+                "k": {"type": "STRING", "enum": ["a", "b", "c"]},
+                "x": STRING,
+                "n": {"anyOf": [STRING, {"type": "INTEGER"}]},
+            },
+            "required": ["k"],
+        },
+    ),
+    (
         "allOf adds up",
         {
             "allOf": [
