@@ -7,13 +7,27 @@ Anthropic ask for.
 from typing import Any
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from translation.memo import Memo
+from translation.schema_shape import NONE, Flattener, branches, poured, strings
 from translation.unreadable import UNREADABLE
 
-_SEEN: Memo[Raw] = Memo(budget=8 * 1024 * 1024, largest=256 * 1024)
-EMPTY = Raw(b'{"type":"object","properties":{}}')
+
+class Parameters(Struct, frozen=True):
+    schema: Raw
+    merged: bool = False  # what the root said beside its properties is lost
+
+
+_SEEN: Memo[Parameters] = Memo(budget=8 * 1024 * 1024, largest=256 * 1024)
+OBJECT = Raw(b'"object"')
+NO_PROPERTIES = Raw(b"{}")
+HEAD = {"type": OBJECT, "properties": NO_PROPERTIES}
+EMPTY = Parameters(Raw(msgspec.json.encode(HEAD)))
+# `schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level`; Kimi neither.
+NEVER_AT_ROOT = frozenset(("oneOf", "anyOf", "allOf", "enum", "not", "$ref"))
+LOST_AT_ROOT = frozenset(("oneOf", "anyOf", "enum", "not"))  # the others are folded without a loss
+MERGED = "tools.{}.input_schema: the alternatives at its root were merged into one object"  # what the turn records
 MAPS = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"))
 LISTS = frozenset(("anyOf", "oneOf", "allOf", "prefixItems"))
 NODES = frozenset(
@@ -21,20 +35,41 @@ NODES = frozenset(
 )
 
 
-def function_schema(schema: bytes) -> Raw:
+def function_schema(schema: bytes) -> Parameters:
     return _SEEN.get(schema, lambda: _object(_with_items(schema)))
 
 
-def _object(schema: bytes) -> Raw:
+def _object(schema: bytes) -> Parameters:
     try:
         members = msgspec.json.decode(schema, type=dict[str, Raw])
+        if NEVER_AT_ROOT & members.keys():
+            return _merged(schema)
     except UNREADABLE:
         return EMPTY
-    if "properties" in members and bytes(members.get("type", b"")) == b'"object"':
-        return Raw(schema)
-    members = {"type": Raw(b'"object"'), "properties": Raw(b"{}")} | members
-    members["type"] = Raw(b'"object"')
-    return Raw(msgspec.json.encode(members))
+    wanted = members | {"type": OBJECT, "properties": _properties(members)}
+    wanted = {keyword: value for keyword, value in wanted.items() if bytes(value) != b"null"}
+    return Parameters(Raw(schema) if wanted == members else Raw(msgspec.json.encode(HEAD | wanted)))
+
+
+def _properties(members: dict[str, Raw]) -> Raw:
+    """Some languages write an empty object as a list, or as null."""
+    given = members.get("properties", NO_PROPERTIES)
+    return given if bytes(given)[:1] == b"{" else NO_PROPERTIES
+
+
+def _merged(schema: bytes) -> Parameters:
+    """One object, with the properties of what its root refers to and of its alternatives."""
+    root = msgspec.json.decode(schema)
+    flattener = Flattener(root, len(schema), lambda place, what: None)
+    flat, _ = flattener.flat(root, NONE, None)
+    alternatives = [flattener.flat(branch, NONE, None)[0] for branch in branches(flat)]
+    properties, required = poured(flat, alternatives)
+    merged = {keyword: value for keyword, value in flat.items() if keyword not in NEVER_AT_ROOT}
+    merged |= {"type": "object", "properties": properties, "required": required}
+    sets = dict.fromkeys(", ".join(strings(node.get("required"))) for node in alternatives)
+    if len(sets) > 1:
+        merged["description"] = f"{flat.get('description', '')} (required: {' | '.join(sets)})".lstrip()
+    return Parameters(Raw(msgspec.json.encode(merged)), merged=not LOST_AT_ROOT.isdisjoint(flat))
 
 
 def _with_items(schema: bytes) -> bytes:

@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.validators import reasoning
+from translation import adapters
 from translation.adapter import Target, UpstreamRequest
 from translation.errors import OPAQUE_STATE_REJECTED, InvalidRequest
 from translation.providers.openai_chat import OpenAIChat
@@ -352,10 +353,53 @@ def test_a_schema_is_passed_on_byte_for_byte() -> None:
         (b'{"type":"object"}', {"type": "object", "properties": {}}),
         (b'{"properties":{"a":{}}}', {"type": "object", "properties": {"a": {}}}),
         (b'{"type":"custom","properties":{"a":{}}}', {"type": "object", "properties": {"a": {}}}),
+        (b'{"type":"object","properties":[],"required":null}', {"type": "object", "properties": {}}),
     ],
 )
 def test_a_schema_is_always_an_object_with_properties(schema: bytes, expected: dict[str, Any]) -> None:
     assert body(asking(tools=(Tool("t", "", schema),)))["tools"][0]["function"]["parameters"] == expected
+
+
+KINDS = [
+    {"type": "object", "properties": {"k": {"const": "a"}, "x": {"type": "string"}}, "required": ["k", "x"]},
+    {"$ref": "#/$defs/b"},
+]
+SECOND = {"type": "object", "properties": {"k": {"const": "b"}, "x": {"type": "string"}}, "required": ["k"]}
+
+
+@pytest.mark.parametrize("keyword", ["oneOf", "anyOf"])
+@pytest.mark.parametrize("provider", ["openai", "openai-responses"])
+def test_alternatives_at_the_root_of_a_schema_become_one_object(keyword: str, provider: str) -> None:
+    """`schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level`."""
+    schema = json.dumps({keyword: KINDS, "description": "D", "$defs": {"b": SECOND}}).encode()
+    request = asking(tools=(Tool("t", "", schema, strict=True),))
+    target = Target(provider, "gpt-4.1", PROFILES[provider])
+    found = adapters.adapter(target.profile).build(request, target)
+    (tool,) = json.loads(found.body)["tools"]
+    assert tool.get("function", tool)["parameters"] == {
+        "description": "D (required: k, x | k)",
+        "$defs": {"b": SECOND},
+        "type": "object",
+        "properties": {"k": {"anyOf": [{"const": "a"}, {"const": "b"}]}, "x": {"type": "string"}},
+        "required": ["k"],
+    }
+    assert [note.rule for note in found.notes] == ["schema-lowered", "strict-dropped"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "lost"),
+    [
+        ({"$ref": "#/$defs/b", "$defs": {"b": SECOND}}, False),
+        ({"allOf": [SECOND, {"required": ["k"]}]}, False),
+        ({**SECOND, "not": {"required": ["x"]}}, True),
+        ({**SECOND, "enum": [{"k": "b"}]}, True),
+    ],
+)
+def test_what_may_not_stand_at_the_root_of_a_schema_is_folded_into_it(schema: dict[str, object], lost: bool) -> None:
+    request = asking(tools=(Tool("t", "", json.dumps(schema).encode()),))
+    found = body(request)["tools"][0]["function"]["parameters"]
+    assert {name: value for name, value in found.items() if name != "$defs"} == SECOND
+    assert rules(request) == (["schema-lowered"] if lost else [])
 
 
 def test_a_schema_that_cannot_be_read_to_its_end_is_passed_on_as_it_is() -> None:

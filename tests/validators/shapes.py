@@ -46,6 +46,8 @@ def schema_object(schema: object, path: str) -> Iterator[str]:
         return
     if schema.get("type") != "object":
         yield f"{path}: schema must be of type object, got {schema.get('type')!r}"
+    if refused := schema.keys() & {"oneOf", "anyOf", "allOf", "enum", "not"}:
+        yield f"{path}: schema must not have {sorted(refused)} at the top level"
     if not isinstance(schema.get("properties"), dict):
         yield f"{path}: object schema missing properties"
     for name, inner in (schema.get("properties") or {}).items():

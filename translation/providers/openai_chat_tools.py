@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from translation.adapter import Target
 from translation.errors import InvalidRequest
-from translation.function_schema import function_schema
+from translation.function_schema import MERGED, function_schema
 from translation.names import ToolNames
 from translation.providers.openai_chat_search import is_search
 from translation.strict import is_strict
@@ -74,8 +74,11 @@ def _tool(tool: Tool, target: Target, names: ToolNames, notes: list[Note]) -> Js
     function: Json = {"name": names.upstream(tool.name)}
     if found.description:
         function["description"] = found.description
-    function["parameters"] = function_schema(found.schema)
-    if tool.strict and target.profile.strict_tools and is_strict(found.schema):
+    parameters = function_schema(found.schema)
+    function["parameters"] = parameters.schema
+    if parameters.merged:
+        notes.append(degraded("schema-lowered", MERGED.format(tool.name)))
+    if tool.strict and target.profile.strict_tools and is_strict(bytes(parameters.schema)):
         function["strict"] = True
     elif tool.strict:
         what = f"tools: {target.upstream} cannot be held to the schema of {tool.name}"

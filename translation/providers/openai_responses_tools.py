@@ -1,7 +1,7 @@
 """Tools and tool choice for the Responses API."""
 
 from translation.fields import search
-from translation.function_schema import function_schema
+from translation.function_schema import MERGED, function_schema
 from translation.names import ToolNames
 from translation.providers.profiles import Profile
 from translation.strict import is_strict
@@ -37,7 +37,10 @@ def choice(request: Request, names: ToolNames) -> object:
 
 def _function(tool: Tool, profile: Profile, names: ToolNames, notes: list[Note]) -> Entry:
     known = definition(tool)
-    strict = tool.strict and profile.strict_tools and is_strict(known.schema)
+    parameters = function_schema(known.schema)
+    if parameters.merged:
+        notes.append(Note("degradation", "schema-lowered", MERGED.format(tool.name)))
+    strict = tool.strict and profile.strict_tools and is_strict(bytes(parameters.schema))
     if tool.strict and not strict:
         what = f"tools: the schema of {tool.name} is not in the strict form that {profile.title} takes"
         notes.append(Note("degradation", "strict-dropped", what))
@@ -45,7 +48,7 @@ def _function(tool: Tool, profile: Profile, names: ToolNames, notes: list[Note])
     if known.description:
         entry["description"] = known.description
     # Left out, `strict` would be true.
-    return entry | {"parameters": function_schema(known.schema), "strict": strict}
+    return entry | {"parameters": parameters.schema, "strict": strict}
 
 
 def _web_search(tool: Tool, profile: Profile, notes: list[Note]) -> Entry:
