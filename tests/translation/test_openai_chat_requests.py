@@ -657,14 +657,44 @@ CLOSED = b'{"type":"object","properties":{"a":{"type":"string"}},"required":["a"
         (CLOSED, True),
         (b'{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}', False),
         (b'{"type":"object","properties":{"a":{}},"required":[],"additionalProperties":false}', False),
-        (b'{"anyOf":[{"type":"object","properties":{"a":{}}},{"type":"null"}]}', False),
     ],
 )
 def test_a_schema_for_the_answer_is_strict_where_strict_mode_takes_it(schema: bytes, strict: bool) -> None:
     form = body(asking(output_schema=schema))["response_format"]
     assert form["type"] == "json_schema"
-    assert form["json_schema"]["schema"] == msgspec.json.decode(schema)
+    assert b'"schema":' + schema in sent(asking(output_schema=schema)).body
     assert form["json_schema"]["strict"] is strict
+
+
+LISTED = b'{"type":"array","items":{"type":"string"}}'
+EITHER = b'{"anyOf":[{"type":"object","properties":{"a":{}}},{"type":"null"}]}'
+
+
+@pytest.mark.parametrize("schema", [LISTED, EITHER, b"{}"])
+@pytest.mark.parametrize("provider", ["openai", "openai-responses", "deepseek"])
+def test_an_answer_that_is_no_object_is_asked_for_in_words(schema: bytes, provider: str) -> None:
+    """`Invalid schema for response_format 'answer': schema must be a JSON Schema of 'type: "object"'`."""
+    target = Target(provider, "gpt-4.1", PROFILES[provider])
+    found = adapters.adapter(target.profile).build(asking(output_schema=schema), target)
+    value = json.loads(found.body)
+    assert "response_format" not in value
+    assert "text" not in value
+    said = value.get("instructions") or value["messages"][0]["content"]
+    assert said == f"Answer with one JSON value that matches this JSON Schema, and nothing else:\n{schema.decode()}"
+    assert [note.rule for note in found.notes] == ["structured-output"]
+
+
+def test_servers_that_hold_a_model_to_any_schema_are_told_it() -> None:
+    assert body(asking(output_schema=LISTED), "vllm")["response_format"]["json_schema"]["schema"] == json.loads(LISTED)
+
+
+def test_what_the_root_of_an_answers_schema_refers_to_is_in_its_place() -> None:
+    definitions = {"node": json.loads(CLOSED)}
+    schema = json.dumps({"$ref": "#/$defs/node", "$defs": definitions}).encode()
+    form = body(asking(output_schema=schema))["response_format"]["json_schema"]
+    assert form == {"name": "answer", "schema": {**definitions["node"], "$defs": definitions}, "strict": True}
+    untyped = body(asking(output_schema=b'{"properties":{"a":{}}}'))["response_format"]["json_schema"]["schema"]
+    assert untyped == {"type": "object", "properties": {"a": {}}}
 
 
 def test_without_schemas_the_system_prompt_asks_for_the_object() -> None:

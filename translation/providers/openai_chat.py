@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from translation import plain
 from translation.adapter import Decoder, Target, UpstreamRequest
+from translation.answer_schema import advice, object_schema
 from translation.effort import effort, is_reasoning, scale, wanted
 from translation.errors import OPAQUE_STATE_REJECTED, BridgeError, UpstreamRefused
 from translation.fields import answer_tokens, standard_only
@@ -31,8 +32,6 @@ Json = dict[str, Any]  # chat JSON, encoded at the end of `build`
 DETAILS = "reasoning_details"  # OpenRouter's, with the signatures of the model behind it
 SIGNATURE = re.compile(r"thought[_ ]?signature|invalid `signature`|encrypted_content", re.IGNORECASE)
 
-ADVICE = "Answer with one JSON object that matches this JSON Schema, and nothing else:\n"
-
 
 class OpenAIChat:
     """The adapter of the chat dialect."""
@@ -50,9 +49,11 @@ class OpenAIChat:
         body |= _caller(request, target)
         body |= _thinking(request, target, offered, notes)
         system = "\n\n".join(block.text for block in request.system if block.text)
-        body |= _structure(request, target, notes)
-        if request.output_schema and profile.structured != "json_schema":
-            system = f"{system}\n\n{ADVICE}{request.output_schema.decode()}".strip()
+        if request.output_schema:
+            form = _structure(request, target, notes)
+            body |= form
+            if "json_schema" not in form.get("response_format", ()):
+                system = f"{system}\n\n{advice(request.output_schema)}".strip()
         body |= offered.parameters
         body |= _extras(request, target, notes)
         body = _remedied(body, target, notes)
@@ -187,17 +188,19 @@ def _levelless(request: Request, target: Target) -> list[Note]:
 
 
 def _structure(request: Request, target: Target, notes: list[Note]) -> Json:
-    if not request.output_schema:
-        return {}
-    if target.profile.structured == "json_schema":
-        strict = is_strict(request.output_schema)
+    schema = object_schema(request.output_schema) or (request.output_schema if target.profile.any_answers else b"")
+    if schema and target.profile.structured == "json_schema":
+        strict = is_strict(schema)
         if not strict:
             what = "output_config.format: not in the strict form, so the upstream follows it without a guarantee"
             notes.append(degraded("structured-loose", what))
-        schema = {"name": "answer", "schema": msgspec.Raw(request.output_schema), "strict": strict}
-        return {"response_format": {"type": "json_schema", "json_schema": schema}}
-    notes.append(degraded("structured-output", f"{target.upstream} takes no schema; the system prompt asks for it"))
-    return {"response_format": {"type": "json_object"}} if target.profile.structured == "json_object" else {}
+        form = {"name": "answer", "schema": msgspec.Raw(schema), "strict": strict}
+        return {"response_format": {"type": "json_schema", "json_schema": form}}
+    notes.append(
+        degraded("structured-output", f"{target.upstream} takes no such schema; the system prompt asks for it")
+    )
+    mode = schema and target.profile.structured == "json_object"  # which is for objects
+    return {"response_format": {"type": "json_object"}} if mode else {}
 
 
 def _extras(request: Request, target: Target, notes: list[Note]) -> Json:

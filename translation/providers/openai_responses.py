@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from translation import plain
 from translation.adapter import Decoder, Target, UpstreamRequest
+from translation.answer_schema import advice, object_schema
 from translation.effort import effort, is_reasoning
 from translation.errors import BridgeError, InvalidRequest
 from translation.fields import answer_tokens, standard_only
@@ -36,10 +37,11 @@ class OpenAIResponses:
         body: Body = {"model": target.model, "stream": request.stream, "store": False}
         notes = [*_limits(request, target, body), *_reasoning(request, target, body)]
         notes += _tools(request, target, names, body)
-        notes += _format(request, body)
+        system = [text.text for text in request.system]
+        notes += _format(request, target, system, body)
         body |= _caller(request, target)
-        if request.system:
-            body["instructions"] = "\n\n".join(text.text for text in request.system)
+        if system:
+            body["instructions"] = "\n\n".join(system)
         body = _remedied(body, target, notes)
         body["input"] = history  # last: a longer history only appends to the body
         encoded = msgspec.json.encode(body)
@@ -150,12 +152,16 @@ def _is_chosen(entry: Body, asked: Body) -> bool:
     return entry["type"] == asked["type"] and entry.get("name") == asked.get("name")
 
 
-def _format(request: Request, body: Body) -> list[Note]:
+def _format(request: Request, target: Target, system: list[str], body: Body) -> list[Note]:
     if not request.output_schema:
         return []
-    strict = is_strict(request.output_schema)
-    schema = Raw(request.output_schema)
-    body["text"] = {"format": {"type": "json_schema", "name": "output", "schema": schema, "strict": strict}}
+    schema = object_schema(request.output_schema)
+    if not schema:
+        system.append(advice(request.output_schema))
+        what = f"{target.upstream} takes no such schema; the instructions ask for it"
+        return [Note("degradation", "structured-output", what)]
+    strict = is_strict(schema)
+    body["text"] = {"format": {"type": "json_schema", "name": "output", "schema": Raw(schema), "strict": strict}}
     if strict:
         return []
     what = "output_config.format: not in the strict form, so the upstream follows it without a guarantee"

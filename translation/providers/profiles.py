@@ -97,6 +97,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     image_urls: bool = True  # fetches images itself; False: base64 only
     documents: Literal["native", "text"] = "text"  # PDFs as files, or refused where there is no text in them
     structured: Literal["json_schema", "json_object", "none"] = "json_schema"
+    any_answers: bool = False  # takes a schema for the answer whose root is no object
     web_search: Literal["", "native"] = ""
     search_options: tuple[str, ...] = ()  # of the client's web search that its own can be told
     blocked_domains: str = "blocked_domains"  # what it calls them
@@ -327,6 +328,7 @@ PROFILES: dict[str, Profile] = {
             parallel_control=False,
             stop_limit=0,
             image_urls=False,
+            any_answers=True,
         ),
         Profile(
             provider="openrouter",
@@ -370,6 +372,7 @@ PROFILES: dict[str, Profile] = {
             effort_field="chat_template",
             top_k=True,
             stop_limit=0,
+            any_answers=True,
         ),
         Profile(
             provider="demo",

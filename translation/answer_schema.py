@@ -1,0 +1,28 @@
+"""A schema for the whole answer as OpenAI's family takes it.
+
+`schema must be a JSON Schema of 'type: "object"'`: an answer that is a list, or one of several things, which Anthropic
+allows, has to be asked for in words there.
+"""
+
+import msgspec
+
+from translation.schema_shape import NONE, Flattener, Node
+
+NEVER_AT_ROOT = ("anyOf", "oneOf", "enum", "not")
+ADVICE = "Answer with one JSON {} that matches this JSON Schema, and nothing else:\n{}"
+
+
+def object_schema(schema: bytes) -> bytes:
+    """As the client wrote it, or with what its root refers to in its place; b"" when it is not an object's."""
+    root: Node = msgspec.json.decode(schema)
+    flat, _ = Flattener(root, len(schema), lambda place, what: None).flat(root, NONE, None)
+    kind = flat.get("type", "object" if "properties" in flat else "")
+    if kind != "object" or any(keyword in flat for keyword in NEVER_AT_ROOT):
+        return b""
+    wanted = flat | {"type": kind}
+    return schema if wanted == root else msgspec.json.encode(wanted)
+
+
+def advice(schema: bytes) -> str:
+    """The same in words."""
+    return ADVICE.format("object" if object_schema(schema) else "value", schema.decode())
