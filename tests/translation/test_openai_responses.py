@@ -618,6 +618,20 @@ def test_what_the_model_does_not_take_is_left_out_of_results_and_of_older_turns(
     assert rules(older, XAI).count("content-left-out") == 2
 
 
+def test_what_the_model_does_not_take_is_refused_in_a_newest_turn_that_a_system_message_ends() -> None:
+    asked = Message("user", (Text("q"), Image("file", "file_1")))
+    system, answer = Message("system", (Text("be brief"),)), Message("assistant", (Text("{"),))
+    for messages in ((asked, system), (asked, system, HELLO), (HELLO, answer, asked, system), (asked, answer)):
+        with pytest.raises(InvalidRequest, match="a file id is known to Anthropic only"):
+            body(request(*messages))
+    assert "left out" in str(body(request(asked, answer, HELLO, system)))
+
+
+def test_a_system_message_without_words_is_not_empty() -> None:
+    given = request(HELLO, Message("system", (Image("base64", "iVBO", "image/png"),)))
+    assert body(given)["input"][1]["content"] == [{"type": "input_text", "text": "(no content)"}]
+
+
 def test_a_result_that_is_only_an_image_says_where_it_is() -> None:
     given = request(
         Message("user", (Text("q"),)),

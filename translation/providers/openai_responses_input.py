@@ -32,6 +32,7 @@ from translation.values import (
 Part = dict[str, object]
 Item = Part | Raw  # reasoning goes back as the bytes that came
 ERROR_MARK = "Error: "
+NO_CONTENT = "(no content)"
 
 
 class InputItems:
@@ -47,14 +48,14 @@ class InputItems:
 
     def build(self, request: Request) -> list[Item]:
         items: list[Item] = []
-        newest = max((n for n, each in enumerate(request.messages) if each.role != "assistant"), default=0)
+        newest = _newest(request.messages)
         for index, message in enumerate(request.messages):
             if message.role == "assistant":
                 items += self._assistant(message, index)
             elif message.role == "user":
                 items += self._user(message, f"messages.{index}", new=index >= newest)
             else:
-                parts = [_text(text) for text in map(self._worded, message.blocks) if text]
+                parts = [_text(text) for text in map(self._worded, message.blocks) if text] or [_text(NO_CONTENT)]
                 items.append({"type": "message", "role": self._profile.system_role, "content": parts})
         if request.messages and request.messages[-1].role == "assistant":
             what = f"{self._profile.title} does not continue an assistant message; it answers after it"
@@ -217,6 +218,12 @@ class InputItems:
         media_type = block.media_type or "application/pdf"
         data = f"data:{media_type};base64,{block.data}"
         return {"type": "input_file", "filename": plain.filename(block), "file_data": data}
+
+
+def _newest(messages: tuple[Message, ...]) -> int:
+    """Where the newest turn begins: it may be of several messages, of which the system's may be the last."""
+    end = max((n for n, each in enumerate(messages) if each.role == "user"), default=0)
+    return max((n for n, each in enumerate(messages[:end]) if each.role == "assistant"), default=-1) + 1
 
 
 def _pieces(text: str, known: list[TextState]) -> list[tuple[str, TextState]]:
