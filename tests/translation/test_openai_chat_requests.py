@@ -360,6 +360,16 @@ def test_a_schema_is_always_an_object_with_properties(schema: bytes, expected: d
     assert body(asking(tools=(Tool("t", "", schema),)))["tools"][0]["function"]["parameters"] == expected
 
 
+@pytest.mark.parametrize("provider", ["openai", "openai-responses", "gemini", "minimax"])
+def test_a_blank_system_text_is_left_out(provider: str) -> None:
+    """llama.cpp: `all messages must have non-empty content`."""
+    target = Target(provider, "some-model", PROFILES[provider])
+    build = adapters.adapter(target.profile).build
+    blank = build(asking(system=(Text(" \n"), Text(""))), target).body
+    assert not any(word in blank for word in (b"system", b"instructions"))
+    assert b'"Be brief."' in build(asking(system=(Text(""), Text("Be brief."), Text(" "))), target).body
+
+
 KINDS = [
     {"type": "object", "properties": {"k": {"const": "a"}, "x": {"type": "string"}}, "required": ["k", "x"]},
     {"$ref": "#/$defs/b"},

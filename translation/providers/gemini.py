@@ -83,7 +83,7 @@ def _path(model: str, *, stream: bool) -> str:
 
 
 def _system(request: Request) -> list[str]:
-    return [block.text for block in request.system if block.text]
+    return [block.text for block in request.system if block.text.strip()]
 
 
 # ---------------------------------------------------------------- generationConfig

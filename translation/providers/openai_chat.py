@@ -48,7 +48,7 @@ class OpenAIChat:
         body |= _sampling(request, target, notes)
         body |= _caller(request, target)
         body |= _thinking(request, target, offered, notes)
-        system = "\n\n".join(block.text for block in request.system if block.text)
+        system = "\n\n".join(block.text for block in request.system if block.text.strip())
         if request.output_schema:
             form = _structure(request, target, notes)
             body |= form

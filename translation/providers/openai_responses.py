@@ -37,7 +37,7 @@ class OpenAIResponses:
         body: Body = {"model": target.model, "stream": request.stream, "store": False}
         notes = [*_limits(request, target, body), *_reasoning(request, target, body)]
         notes += _tools(request, target, names, body)
-        system = [text.text for text in request.system]
+        system = [text.text for text in request.system if text.text.strip()]
         notes += _format(request, target, system, body)
         body |= _caller(request, target)
         if system:
