@@ -128,24 +128,24 @@ def test_results_of_a_turn_are_one_content_in_call_order_and_errors_are_visible(
     ]
 
 
-def test_images_of_results_are_lifted_behind_all_results() -> None:
+def test_images_of_results_are_lifted_behind_all_results_and_text() -> None:
     shot = Image("base64", "QUJD", "image/png")
     results = (ToolResult("toolu_a", (shot,)), ToolResult("toolu_b", ()))
     assert body(request(*chain(*results, Text("look"))))["contents"][2]["parts"] == [
         {"functionResponse": {"name": "get_weather", "response": {"output": "(attached below)"}}},
         {"functionResponse": {"name": "get_weather", "response": {"output": "(no output)"}}},
+        {"text": "look"},
         {"text": "[attached to the result of get_weather]"},
         {"inlineData": {"mimeType": "image/png", "data": "QUJD"}},
-        {"text": "look"},
     ]
 
 
 def test_an_orphan_result_is_told_as_text() -> None:
     orphan = ToolResult("toolu_z", (Text("late"), Image("base64", "QUJD", "image/png")))
     assert body(request(Message("user", (orphan,))))["contents"][0]["parts"] == [
+        {"text": "[result of an earlier tool call toolu_z] late"},
         {"text": "[attached to the result of a tool call]"},
         {"inlineData": {"mimeType": "image/png", "data": "QUJD"}},
-        {"text": "[result of an earlier tool call toolu_z] late"},
     ]
 
 

@@ -315,6 +315,11 @@ def test_images_in_results_stay_there_or_follow_all_results_under_a_label() -> N
     assert [item["output"] for item in results] == ["Error: see", "b"]
     assert lifted["content"] == [{"type": "input_text", "text": "[attached to the result of t]"}, image]
     assert rules(request(*messages), XAI) == ["result-media-lifted"]
+    beside = replace(messages[1], blocks=(*messages[1].blocks, Text("look")))
+    assert items(messages[0], beside, target=XAI)[-1]["content"] == [
+        {"type": "input_text", "text": "look"},
+        *lifted["content"],
+    ]
 
 
 def test_each_kind_of_user_content_has_its_form() -> None:

@@ -154,7 +154,7 @@ class _Contents:
                 results.append({"functionResponse": {**head, "response": said}})
             if lifted:
                 media += [{"text": f"[attached to the result of {head['name'] if head else 'a tool call'}]"}, *lifted]
-        return [*results, *media, *rest] or [{"text": NO_CONTENT}]
+        return [*results, *rest, *media] or [{"text": NO_CONTENT}]  # R6
 
     def _pieces(self, block: Block, path: str, index: int) -> tuple[Block, ...]:
         if plain.is_cited(block):

@@ -124,6 +124,7 @@ class InputItems:
     def _user(self, message: Message, path: str, *, new: bool) -> list[Item]:
         results: list[Item] = []
         parts: list[Part] = []
+        media: list[Part] = []  # lifted out of results; R6: after what the user said
         for position, block in enumerate(message.blocks):
             where = f"{path}.content.{position}"
             if isinstance(block, ToolResult):
@@ -131,12 +132,12 @@ class InputItems:
                 call_id = self._ids.result(block.tool_use_id)
                 results.append({"type": "function_call_output", "call_id": call_id, "output": output})
                 if lifted:
-                    parts += [_text(f"[attached to the result of {call_id}]"), *lifted]
+                    media += [_text(f"[attached to the result of {call_id}]"), *lifted]
                 continue
             for piece in self._pieces(block, where):
                 parts += self._part(piece, where, strict=new)
-        if parts:
-            results.append({"type": "message", "role": "user", "content": parts})
+        if parts or media:
+            results.append({"type": "message", "role": "user", "content": parts + media})
         return results
 
     def _output(self, result: ToolResult, where: str) -> tuple[str | list[Part], list[Part]]:
