@@ -8,9 +8,11 @@ from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from translation.memo import Memo
-from translation.schema_shape import NONE, Flattener, branches, poured, strings
+from translation.moonshot_schema import flavored
+from translation.schema_shape import NONE, Flattener, branches, inside, poured, strings
 from translation.unreadable import UNREADABLE
 
 
@@ -20,6 +22,7 @@ class Parameters(Struct, frozen=True):
 
 
 _SEEN: Memo[Parameters] = Memo(budget=8 * 1024 * 1024, largest=256 * 1024)
+_FLAVORED: Memo[Parameters] = Memo(budget=8 * 1024 * 1024, largest=256 * 1024)
 OBJECT = Raw(b'"object"')
 NO_PROPERTIES = Raw(b"{}")
 HEAD = {"type": OBJECT, "properties": NO_PROPERTIES}
@@ -28,15 +31,16 @@ EMPTY = Parameters(Raw(msgspec.json.encode(HEAD)))
 NEVER_AT_ROOT = frozenset(("oneOf", "anyOf", "allOf", "enum", "not", "$ref"))
 LOST_AT_ROOT = frozenset(("oneOf", "anyOf", "enum", "not"))  # the others are folded without a loss
 MERGED = "tools.{}.input_schema: the alternatives at its root were merged into one object"  # what the turn records
-MAPS = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"))
-LISTS = frozenset(("anyOf", "oneOf", "allOf", "prefixItems"))
-NODES = frozenset(
-    ("items", "additionalProperties", "contains", "propertyNames", "not", "if", "then", "else", "unevaluatedItems")
-)
 
 
-def function_schema(schema: bytes) -> Parameters:
+def function_schema(schema: bytes, *, moonshot: bool = False) -> Parameters:
+    if moonshot:
+        return _FLAVORED.get(schema, lambda: _flavored(_object(_with_items(schema))))
     return _SEEN.get(schema, lambda: _object(_with_items(schema)))
+
+
+def _flavored(parameters: Parameters) -> Parameters:
+    return replace(parameters, schema=Raw(flavored(bytes(parameters.schema))))
 
 
 def _object(schema: bytes) -> Parameters:
@@ -86,17 +90,8 @@ def _with_items(schema: bytes) -> bytes:
 def _filled(node: Any) -> Any:
     if not isinstance(node, dict):
         return node
-    out = {keyword: _inside(keyword, value) for keyword, value in node.items()}
+    out = {keyword: inside(keyword, value, _filled) for keyword, value in node.items()}
     kind = node.get("type")
     if (kind == "array" or (isinstance(kind, list) and "array" in kind)) and "items" not in node:
         out["items"] = {}
     return out
-
-
-def _inside(keyword: str, value: Any) -> Any:
-    """A keyword's value; only where it holds schemas is there anything to fill in."""
-    if keyword in MAPS and isinstance(value, dict):
-        return {name: _filled(inner) for name, inner in value.items()}
-    if keyword in LISTS and isinstance(value, list):
-        return [_filled(inner) for inner in value]
-    return _filled(value) if keyword in NODES else value

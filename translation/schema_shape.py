@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 import msgspec
@@ -11,6 +11,11 @@ Node: TypeAlias = dict[str, object]
 Seen: TypeAlias = frozenset[int]  # the targets of `$ref` that are being inlined around a node
 Place: TypeAlias = "tuple[Place, str] | None"  # where a node is: its parent's place and its name
 
+MAPS = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"))
+LISTS = frozenset(("anyOf", "oneOf", "allOf", "prefixItems"))
+NODES = frozenset(
+    ("items", "additionalProperties", "contains", "propertyNames", "not", "if", "then", "else", "unevaluatedItems")
+)
 FOLDED = ("$ref", "allOf")
 MAX_MEASURED = 200  # levels; what is nested deeper is never inlined
 MAX_AROUND = 500  # targets around a node; more of them is nobody's tool
@@ -162,6 +167,15 @@ def poured(flat: Node, alternatives: list[Node]) -> tuple[Node, list[str]]:
 def is_null(flat: Node) -> bool:
     names, nullable = types(flat)
     return (nullable and "type" in flat and not names) or values(flat) == [None]
+
+
+def inside(keyword: str, value: Any, each: Callable[[Any], Any]) -> Any:
+    """A keyword's value with every schema in it as `each` makes it; what holds none stays as it is."""
+    if keyword in MAPS and isinstance(value, dict):
+        return {name: each(inner) for name, inner in value.items()}
+    if keyword in LISTS and isinstance(value, list):
+        return [each(inner) for inner in value]
+    return each(value) if keyword in NODES else value
 
 
 def mapping(value: object) -> Node:

@@ -370,6 +370,50 @@ def test_a_blank_system_text_is_left_out(provider: str) -> None:
     assert b'"Be brief."' in build(asking(system=(Text(""), Text("Be brief."), Text(" "))), target).body
 
 
+NODE = {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}}}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (
+            {"type": ["string", "null"], "anyOf": [{"enum": ["a"]}, {"type": "null"}, True], "description": "D"},
+            {"anyOf": [{"type": ["string", "null"], "enum": ["a"]}, {"type": "null"}, True], "description": "D"},
+        ),
+        (
+            {"type": "object", "oneOf": [{"required": ["a"]}, {"$ref": "#/$defs/node"}]},
+            {"oneOf": [{"type": "object", "required": ["a"]}, {"$ref": "#/$defs/node"}]},
+        ),
+        ({"$ref": "#/definitions/node"}, {"$ref": "#/$defs/node"}),
+        (
+            {"$ref": "#/$defs/node", "description": "D", "title": "T"},
+            {"description": "D", "anyOf": [{"$ref": "#/$defs/node"}]},
+        ),
+        (
+            {"type": "array", "items": [{"type": "string"}, {"$ref": "#", "title": "T"}]},
+            {"type": "array", "items": {"anyOf": [{"type": "string"}, {"$ref": "#"}]}},
+        ),
+        ({"type": "array", "items": []}, {"type": "array", "items": {}}),
+        ({"type": "object", "properties": {"$ref": {}}}, {"type": "object", "properties": {"$ref": {}}}),
+    ],
+)
+@pytest.mark.parametrize("key", ["$defs", "definitions"])
+def test_kimi_is_told_a_schema_in_the_form_that_it_takes(given: object, expected: object, key: str) -> None:
+    """`not a valid moonshot flavored json schema`, for every request that holds the tool."""
+    node = json.loads(json.dumps(NODE).replace("$defs", key))
+    schema = json.dumps({"type": "object", "properties": {"a": given}, key: {"node": node}}).encode()
+    found = body(asking(tools=(Tool("t", "", schema),)), "moonshot", "kimi-k2")["tools"][0]["function"]["parameters"]
+    assert found == {"type": "object", "properties": {"a": expected}, "$defs": {"node": NODE}}
+
+
+def test_kimi_is_told_other_schemas_as_the_client_wrote_them() -> None:
+    for odd in (
+        b'{ "type":"object", "properties":{"a":{"anyOf":[{"type":"string"}], "title":"T"}}}',
+        b'{ "type":"object", "properties":{"a":{"items":1e400}}}',
+    ):
+        assert odd in sent(asking(tools=(Tool("t", "", odd),)), "moonshot", "kimi-k2").body
+
+
 KINDS = [
     {"type": "object", "properties": {"k": {"const": "a"}, "x": {"type": "string"}}, "required": ["k", "x"]},
     {"$ref": "#/$defs/b"},

@@ -74,7 +74,7 @@ def _tool(tool: Tool, target: Target, names: ToolNames, notes: list[Note]) -> Js
     function: Json = {"name": names.upstream(tool.name)}
     if found.description:
         function["description"] = found.description
-    parameters = function_schema(found.schema)
+    parameters = function_schema(found.schema, moonshot=target.profile.moonshot_schemas)
     function["parameters"] = parameters.schema
     if parameters.merged:
         notes.append(degraded("schema-lowered", MERGED.format(tool.name)))

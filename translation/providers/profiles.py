@@ -88,6 +88,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     rich_results: bool = False  # takes images and files inside tool results
     parallel_control: bool = True  # takes parallel_tool_calls
     strict_tools: bool = True
+    moonshot_schemas: bool = False  # takes Moonshot's own subset of JSON Schema only
     letter_first: bool = False  # tool names begin with a letter or underscore
     tool_choices: tuple[Literal["auto", "none", "required", "tool"], ...] = ("auto", "none", "required", "tool")
     forced_while_thinking: bool = True  # takes a forced tool choice while the model thinks
@@ -274,6 +275,7 @@ PROFILES: dict[str, Profile] = {
             forced_while_thinking=False,
             strict_tools=False,
             letter_first=True,
+            moonshot_schemas=True,
             parallel_control=False,
             stop_limit=5,
             prefill_field="partial",
