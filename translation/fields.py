@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import Struct
 
+from translation.client.paths import decode
 from translation.errors import InvalidRequest
 from translation.providers.profiles import Profile
 from translation.values import Field, Note, Request, ThinkingConfig, Tool
@@ -111,9 +112,12 @@ class Search(Struct, frozen=True):
     user_location: dict[str, str | None] | None = None
 
 
+_SEARCH = msgspec.json.Decoder(Search)
+
+
 def search(tool: Tool, profile: Profile) -> tuple[Search, tuple[Note, ...]]:
     """What of it the provider's search can be told, and what it cannot."""
-    given = msgspec.json.decode(tool.raw or b"{}", type=Search)
+    given = decode(_SEARCH, tool.raw or b"{}", f"tools.{tool.name}")
     lost = [name for name in Search.__struct_fields__ if getattr(given, name) and name not in profile.search_options]
     notes = tuple(Note("degradation", "search-limited", f"tools: {profile.title} takes no {name}") for name in lost)
     return msgspec.structs.replace(given, **dict.fromkeys(lost)), notes

@@ -9,6 +9,7 @@ from typing import Literal
 
 import msgspec
 
+from translation.client.paths import decode
 from translation.values import Tool
 
 Kind = Literal["custom", "client", "server"]
@@ -37,16 +38,19 @@ def definition(tool: Tool) -> Definition:
 
 
 class _Screen(msgspec.Struct):
-    display_width_px: int = 0
-    display_height_px: int = 0
+    display_width_px: int | None = None
+    display_height_px: int | None = None
+
+
+_SCREEN = msgspec.json.Decoder(_Screen)
 
 
 def _screen(tool: Tool) -> str:
     """A computer tool says how large its screen is."""
     if not tool.type.startswith("computer_") or not tool.raw:
         return ""
-    screen = msgspec.json.decode(tool.raw, type=_Screen)
-    if not screen.display_width_px:
+    screen = decode(_SCREEN, tool.raw, f"tools.{tool.name}")
+    if not screen.display_width_px or not screen.display_height_px:
         return ""
     return f" The screen is {screen.display_width_px} x {screen.display_height_px} pixels."
 

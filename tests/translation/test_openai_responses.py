@@ -644,3 +644,19 @@ def test_a_result_that_is_only_an_image_says_where_it_is() -> None:
         Message("user", (ToolResult("t1", (Image("base64", "iVBO", "image/png"),)),)),
     )
     assert body(given, XAI)["input"][2]["output"] == "(attached below)"
+
+
+@pytest.mark.parametrize(
+    ("option", "path"),
+    [
+        (b'"max_uses":"5"', "max_uses: Input should be a valid integer"),
+        (b'"allowed_domains":"a.org"', "allowed_domains: Input should be a valid list"),
+        (b'"blocked_domains":[1]', "blocked_domains.0: Input should be a valid string"),
+        (b'"user_location":[]', "user_location: Input should be a valid dictionary"),
+    ],
+)
+def test_an_option_of_a_search_that_is_none_is_refused_by_its_path(option: bytes, path: str) -> None:
+    raw = b'{"type":"web_search_20250305","name":"web_search",%b}' % option
+    with pytest.raises(InvalidRequest) as refused:
+        body(request(tools=(Tool("web_search", type="web_search_20250305", raw=raw),)))
+    assert refused.value.message == f"tools.web_search.{path}"

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from translation.errors import InvalidRequest
 from translation.typed_tools import definition, kind
 from translation.values import Tool
 
@@ -57,6 +58,18 @@ def test_a_computer_tells_the_size_of_its_screen() -> None:
     sized = Tool("computer", type="computer_20250124", raw=b'{"display_width_px":1024,"display_height_px":768}')
     assert definition(sized).description.endswith("1024 x 768 pixels.")
     assert "pixels" not in definition(Tool("computer", type="computer_20250124", raw=b"{}")).description
+
+
+@pytest.mark.parametrize("size", [b"null", b"0"])
+def test_half_a_screen_is_not_told(size: bytes) -> None:
+    raw = b'{"type":"computer_20250124","name":"c","display_width_px":800,"display_height_px":%b}' % size
+    assert "screen is" not in definition(Tool("c", type="computer_20250124", raw=raw)).description
+
+
+def test_a_screen_that_has_no_size_is_refused_by_its_path() -> None:
+    raw = b'{"type":"computer_20250124","name":"c","display_width_px":"wide"}'
+    with pytest.raises(InvalidRequest, match=r"^tools\.c\.display_width_px: Input should be a valid integer$"):
+        definition(Tool("c", type="computer_20250124", raw=raw))
 
 
 def test_a_custom_tool_keeps_its_own_words() -> None:
