@@ -282,6 +282,17 @@ def test_a_tool_turn_whose_thinking_the_client_lost_goes_on_without() -> None:
     assert rules(sent) == ["thinking-disabled"]
 
 
+@pytest.mark.parametrize("odd", [b"null", b'"x"', b"[]", b"{}", b'{"edits":null}'])
+def test_thinking_is_off_beside_edits_of_the_context_that_are_none(odd: bytes) -> None:
+    """They pass, and the API says what is wrong with them."""
+    start, end = BODY.index(b'{"edits"'), BODY.index(b',\n "system"')
+    request = read(BODY[:start] + odd + BODY[end:])
+    bare = replace(request.messages[1], blocks=request.messages[1].blocks[1:], raw=b"")
+    sent = build(replace(request, messages=(request.messages[0], bare, request.messages[2])))
+    assert rules(sent) == ["thinking-disabled"]
+    assert b'"context_management":' + odd + b"," in sent.body
+
+
 def test_unsigned_thinking_is_never_sent() -> None:
     sent = build(read(BODY.replace(b'"signature":"Eq=="', b'"signature":""')))
     assert rules(sent) == ["thinking-dropped", "thinking-disabled"]
@@ -381,7 +392,7 @@ def test_thinking_without_context_management_can_be_switched_off() -> None:
     request = made_by("gemini", request=read(BODY.replace(b'"context_management"', b'"elsewhere"')))
     assert "context_management" not in fields(build(request))
     kept = made_by("gemini", request=read(BODY.replace(b'"edits"', b'"changes"')))
-    assert b'"edits":[]' in fields(build(kept))["context_management"]
+    assert fields(build(kept))["context_management"].startswith(b'{"changes":[{"type":"clear_thinking_')
 
 
 # ---------------------------------------------------------------- errors

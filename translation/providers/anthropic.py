@@ -82,13 +82,17 @@ def _wanted(request: Request, target: Target, messages: tuple[Message, ...], giv
 
 
 def _thinking_off(fields: Fields) -> Fields:
-    """Clearing thinking that is off is refused, too."""
+    """Clearing thinking that is off is refused, too. What is no list of edits the API refuses in its own words."""
     changed = {"thinking": b'{"type":"disabled"}'}
-    if "context_management" in fields:
-        management = _split(fields["context_management"])
-        edits = [edit for edit in _items(management.get("edits", b"[]")) if b'"clear_thinking_' not in edit]
+    management = _split(fields["context_management"]) if _begins(fields, "context_management", b"{") else {}
+    if _begins(management, "edits", b"["):
+        edits = [edit for edit in _items(management["edits"]) if b'"clear_thinking_' not in edit]
         changed["context_management"] = _object(management | {"edits": _array(edits)})
     return changed
+
+
+def _begins(fields: Fields, name: str, bracket: bytes) -> bool:
+    return fields.get(name, b"").startswith(bracket)
 
 
 def _headers(request: Request) -> tuple[tuple[str, str], ...]:
