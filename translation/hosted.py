@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from translation import plain
 from translation.arguments import is_object
 from translation.names import ToolNames
 from translation.unicode import json_string, well_formed
@@ -105,21 +106,25 @@ def result_block(tool_use_id: str, text: str, *, is_error: bool) -> bytes:
 
 
 class _Result(Struct):
-    content: str | list[dict[str, object]] = ""
-    is_error: bool = False
+    content: str | list[dict[str, object]] | None = None
+    is_error: bool | None = None
 
 
 def result_of(block: ServerToolResult) -> ToolResult:
-    """An `mcp_tool_result` as the ordinary result that it is."""
-    wire = msgspec.json.decode(block.raw, type=_Result)
-    parts = [wire.content] if isinstance(wire.content, str) else [part.get("text") for part in wire.content]
+    """An `mcp_tool_result` as the ordinary result that it is; what else a client sends as one, in words."""
+    try:
+        wire = msgspec.json.decode(block.raw, type=_Result)
+    except msgspec.ValidationError:
+        return ToolResult(block.tool_use_id, (Text(plain.summary(block)),))
+    parts = [wire.content] if isinstance(wire.content, str) else [part.get("text") for part in wire.content or ()]
     texts = tuple(Text(part) for part in parts if isinstance(part, str) and part)
-    return ToolResult(block.tool_use_id, texts, wire.is_error)
+    return ToolResult(block.tool_use_id, texts, bool(wire.is_error))
 
 
 class _Call(Struct):
-    server_name: str = ""
+    server_name: object = ""
 
 
 def server_of(block: ServerToolUse) -> str:
-    return msgspec.json.decode(block.raw, type=_Call).server_name if block.raw else ""
+    name = msgspec.json.decode(block.raw, type=_Call).server_name if block.raw else ""
+    return name if isinstance(name, str) else ""

@@ -181,7 +181,8 @@ class _History:
 def _ordinary(block: ServerToolUse) -> ToolUse:
     """With the arguments as the model wrote them, where they are known: clients spell JSON their own way."""
     if block.link is None:
-        return ToolUse(block.id, offered_name(server_of(block), block.name), block.input)
+        given = block.input if block.input.startswith(b"{") else b"{}"  # upstreams want an object
+        return ToolUse(block.id, offered_name(server_of(block), block.name), given)
     return ToolUse(block.id, block.link.name, block.link.arguments or block.input, block.link)
 
 

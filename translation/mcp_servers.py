@@ -157,7 +157,7 @@ def _server(wire: _Server, path: str) -> Server:
         raise InvalidRequest(f"{path}.type: Input should be 'url'")
     if not wire.name or len(wire.name) > 128:
         raise InvalidRequest(f"{path}.name: String should have 1 to 128 characters")
-    if urlsplit(wire.url).scheme not in ("https", "http"):
+    if not _is_address(wire.url):
         raise InvalidRequest(f"{path}.url: URL must start with https://")
     server = Server(wire.name, wire.url, wire.authorization_token or "")
     configuration = wire.tool_configuration or _Configuration()
@@ -167,6 +167,13 @@ def _server(wire: _Server, path: str) -> Server:
         allowed = dict.fromkeys(configuration.allowed_tools, Wish())
         return replace(server, default=Wish(enabled=False), wishes=allowed)
     return server
+
+
+def _is_address(url: str) -> bool:
+    try:
+        return urlsplit(url).scheme in ("https", "http")
+    except ValueError:  # half an IPv6 address
+        return False
 
 
 def _toolsets(request: Request, found: Mapping[str, Server]) -> dict[str, _Toolset]:

@@ -128,6 +128,13 @@ def test_interrupted_run_before_another_answer_is_repaired_in_place() -> None:
     assert shape(told(asked))[1:] == [("assistant", ["call a", "never mind"]), ("user", ["ok"])]
 
 
+def test_input_that_is_no_object_is_an_empty_one() -> None:
+    told_request = told(request("hi", [use("m1") | {"input": []}, found("m1")], "go on"))
+    (call_,) = told_request.messages[1].blocks
+    assert isinstance(call_, ToolUse)
+    assert call_.input == b"{}"
+
+
 def test_result_whose_call_is_gone_stays_as_it_is() -> None:
     asked = request("hi", [found("z"), use("a"), found("a")])
     assert shape(told(asked))[1:] == [("assistant", ["ServerToolResult", "call a"]), ("user", ["result a"])]

@@ -85,8 +85,16 @@ def test_results_are_read_in_each_shape() -> None:
     assert (texts.blocks, texts.is_error) == ((Text("one"),), True)
     raw = b'{"content":[{"type":"text","text":"one"},{"type":"image"},{"type":"text","text":""}]}'
     assert result_of(ServerToolResult("mcp_tool_result", "a", raw)).blocks == (Text("one"),)
+    nothing = result_of(ServerToolResult("mcp_tool_result", "a", b'{"content":null,"is_error":null}'))
+    assert (nothing.blocks, nothing.is_error) == ((), False)
+
+
+def test_result_that_is_none_is_told_in_words() -> None:
+    odd = result_of(ServerToolResult("mcp_tool_result", "a", b'{"content":["one"]}'))
+    assert odd.blocks == (Text('[mcp_tool_result: {"content":["one"]}]'),)
 
 
 def test_server_is_told_by_the_block() -> None:
     assert server_of(ServerToolUse("a", "t", b"{}", "mcp_tool_use", b'{"server_name":"maps"}')) == "maps"
     assert server_of(ServerToolUse("a", "t", b"{}", "mcp_tool_use")) == ""
+    assert server_of(ServerToolUse("a", "t", b"{}", "mcp_tool_use", b'{"server_name":null}')) == ""

@@ -146,6 +146,7 @@ def test_request_without_servers_has_none() -> None:
         ([server(type="stdio")], "mcp_servers.0.type"),
         ([server(name="")], "mcp_servers.0.name"),
         ([server(url="file:///etc/passwd")], "mcp_servers.0.url"),
+        ([server(url="https://[::1")], "mcp_servers.0.url"),
         ([server(), server()], "mcp_servers: Server names must be unique"),
         ([server(name=str(number)) for number in range(MOST + 1)], "mcp_servers: at most"),
     ],
