@@ -259,6 +259,14 @@ def test_a_choice_that_was_not_asked_for_is_not_heard() -> None:
     assert answer("openai", sse(other, chunk({"content": "a"}), chunk(finish="stop")))[0] == [text("a")]
 
 
+def test_the_choice_that_was_asked_for_is_heard_wherever_it_stands() -> None:
+    other = {"index": 1, "delta": {"content": "B"}}
+    events = [{"choices": [other, *chunk({"content": said})["choices"]]} for said in "ab"]
+    assert answer("openai", sse(*events, chunk(finish="stop")))[:2] == ([text("ab")], "end_turn")
+    whole = [{"index": n, "message": {"content": said}, "finish_reason": "stop"} for n, said in ((1, "B"), (0, "a"))]
+    assert answer("openai", msgspec.json.encode({"choices": whole}))[:2] == ([text("a")], "end_turn")
+
+
 def test_reasoning_that_comes_as_details_alone_is_shown() -> None:
     details = [{"type": "reasoning.text", "text": "hm"}, {"type": "reasoning.encrypted", "data": "x"}]
     content, _, _ = answer("openai", sse(chunk({"reasoning_details": details}), chunk({"content": "a"}, "stop")))

@@ -8,14 +8,7 @@ import msgspec
 
 from translation.adapter import Ending, Target, UpstreamRequest
 from translation.errors import BridgeError, TruncatedStream, UpstreamFailed, UpstreamProtocolError
-from translation.events import (
-    Event,
-    Failed,
-    Finished,
-    Reason,
-    TextDelta,
-    ThinkingDelta,
-)
+from translation.events import Event, Failed, Finished, Reason, TextDelta, ThinkingDelta
 from translation.providers.openai_chat_calls import Calls
 from translation.providers.openai_chat_echo import NOTHING_SAID, Said, news, speaks
 from translation.providers.openai_chat_messages import NOTHING, State
@@ -29,6 +22,7 @@ from translation.providers.openai_chat_wire import (
     Part,
     decode_chunk,
     decode_whole,
+    first,
     merged,
     thought_of,
     usage_of,
@@ -154,8 +148,10 @@ class ChatDecoder(Ending):
 
     def _chunk(self, chunk: Chunk, out: list[Event]) -> None:
         counts = chunk.usage
-        if chunk.choices and not chunk.choices[0].index:  # others were not asked for
-            choice = chunk.choices[0]
+        choice = chunk.choices[0] if chunk.choices else None
+        if choice is not None and choice.index:
+            choice = first(chunk.choices or [])  # others were not asked for
+        if choice is not None:
             counts = counts or choice.usage
             self._answered = True
             delta = choice.delta or choice.message

@@ -136,9 +136,18 @@ def decode_whole(data: bytes) -> Chunk:
         chunk = decode_chunk(data)
     except UpstreamProtocolError:
         chunk = decode_chunk(without_halves(data))
-    if any(choice.message is None and choice.delta is None for choice in (chunk.choices or ())[:1]):
+    choice = first(chunk.choices or [])
+    if choice is not None and choice.message is None and choice.delta is None:
         raise UpstreamProtocolError("the upstream's answer holds no message")
     return chunk
+
+
+def first(choices: list[Choice]) -> Choice | None:
+    """The one that was asked for, wherever it stands among others."""
+    for choice in choices:
+        if not choice.index:
+            return choice
+    return None
 
 
 def _odd_chunk(data: bytes, error: Exception) -> Chunk:
