@@ -56,8 +56,10 @@ class SSEDecoder:
                 self._size += len(value) + 1
                 self._bound(self._size)
             elif not line:
-                if self._data:
-                    events.append((self._name, b"\n".join(self._data)))
+                if len(self._data) == 1:
+                    events.append((self._name, self._data[0]))
+                elif self._data:
+                    events += [(self._name, data) for data in _told(self._data)]
                 self._name, self._data, self._size = "", [], 0
             elif line.startswith(b"event:"):
                 self._name = line[6:].strip().decode("utf-8", "replace")
@@ -70,6 +72,17 @@ class SSEDecoder:
     def _bound(self, size: int) -> None:
         if size > MAX_EVENT:
             raise UpstreamProtocolError(f"the upstream sent one event of more than {MAX_EVENT} bytes")
+
+
+def _told(lines: list[bytes]) -> list[bytes]:
+    """One event, or the several that stand together where a server leaves out the blank lines between them."""
+    if all(_is_whole(line.strip()) for line in lines):
+        return [line for line in lines if line.strip()]
+    return [b"\n".join(lines)]
+
+
+def _is_whole(line: bytes) -> bool:
+    return not line or line == b"[DONE]" or (line.startswith(b"{") and line.endswith(b"}"))
 
 
 def whole_events(chunk: bytes) -> list[tuple[str, bytes]] | None:

@@ -357,6 +357,15 @@ def text(words: str) -> Json:
     return {"type": "text", "text": words}
 
 
+def test_events_without_blank_lines_are_read_in_every_dialect() -> None:
+    google = [{"candidates": [{"content": {"parts": [text(said)]}}]} for said in "ab"]
+    events = sse(*google, {"candidates": [{"finishReason": "STOP"}]}).replace(b"\n\n", b"\n")
+    assert answer("gemini", events)[:2] == ([text("ab")], "end_turn")
+    openai = [{"type": "response.output_text.delta", "delta": said} for said in "ab"]
+    events = sse(*openai, {"type": "response.completed"}).replace(b"\n\n", b"\n")
+    assert answer("openai-responses", events)[:2] == ([text("ab")], "end_turn")
+
+
 # ---------------------------------------------------------------- reasoning in the text
 
 

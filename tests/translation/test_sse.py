@@ -41,6 +41,15 @@ def test_an_event_without_its_blank_line_counts_at_the_end() -> None:
     assert events(b"data: 1\r") == [("", b"1")]
 
 
+def test_objects_without_blank_lines_between_them_are_events_of_their_own() -> None:
+    assert events(b'event: a\ndata: {"a":1}\ndata:\nevent: b\ndata: {"b":2} \ndata: [DONE]\n') == [
+        ("b", b'{"a":1}'),
+        ("b", b'{"b":2} '),
+        ("b", b"[DONE]"),
+    ]
+    assert events(b'data: {"a":\ndata: {"b":2}}\n\n') == [("", b'{"a":\n{"b":2}}')]
+
+
 def test_empty_data_is_an_event_and_no_data_is_none() -> None:
     assert events(b"data\n\nevent: x\n\ndata:\n\n") == [("", b""), ("", b"")]
 

@@ -126,23 +126,12 @@ class ChatDecoder(Ending):
                 return
             if data == b"[DONE]" or (data[:1] != b"{" and data.strip() == b"[DONE]"):
                 self._end(out, done=True)
-            elif b"\n" in data:
-                self._lines(data, out)
             elif data:
                 try:
                     chunk = decode_chunk(data)
                 except UpstreamProtocolError:
                     chunk = decode_chunk(self._halves.joined(data))
                 self._chunk(chunk, out)
-
-    def _lines(self, data: bytes, out: list[Event]) -> None:
-        """One event in several lines, or (no blank line between them) several events."""
-        try:
-            chunk = decode_chunk(data)
-        except UpstreamProtocolError:
-            self._frames([("", line) for line in data.split(b"\n")], out)
-        else:
-            self._chunk(chunk, out)
 
     # ------------------------------------------------------------ chunks
 
