@@ -455,6 +455,20 @@ def test_a_response_that_comes_at_once_is_an_answer(body: bytes) -> None:
     assert (content[0], calls(content), end, usage) == (text("a"), [("Read", P1)], "tool_use", Usage(0, 1, 10))
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        sse(b"[DONE]"),
+        sse({"type": "response.created", "response": {"id": "r"}}, b"[DONE]"),
+        msgspec.json.encode({"id": "r", "status": "completed"}),
+    ],
+)
+def test_a_response_that_holds_nothing_is_no_answer(body: bytes) -> None:
+    assert answer("openai-responses", body) == ([], "the upstream's answer holds no output", None)
+    empty = msgspec.json.encode({**RESPONSE, "output": []})
+    assert answer("openai-responses", empty)[:2] == ([], "end_turn"), "that it said nothing is an answer"
+
+
 ADDED, DONE, DELTA = "output_item.added", "output_item.done", "function_call_arguments.delta"
 OTHER = {"type": "function_call", "id": "g", "call_id": "d", "name": "Bash", "arguments": TWO}
 THOUGHT = {"type": "reasoning", "id": "rs", "summary": [{"type": "summary_text", "text": "hm"}]}

@@ -184,7 +184,8 @@ def test_sources_may_come_in_the_done_item_alone_and_other_annotations_are_none(
 
 def test_done_alone_ends_the_stream_and_nothing_follows() -> None:
     decoder = ResponsesStream({})
-    assert describe(run(b"[DONE]", decoder=decoder)) == [{"type": "Finished", "reason": "stop"}]
+    said = {"type": "response.output_text.delta", "delta": "a"}
+    assert describe(run(said, b"[DONE]", decoder=decoder))[1:] == [{"type": "Finished", "reason": "stop"}]
     assert decoder.feed(b"data: {}\n\n") == []
     assert decoder.close() == []
 

@@ -86,6 +86,8 @@ class ResponsesStream:
 
     def _frame(self, data: bytes, out: list[Event]) -> None:
         if data.strip() == b"[DONE]":
+            if not self._items.begun:
+                raise UpstreamProtocolError("the upstream's answer holds no output")
             self._finish(Response(), "completed", out)
             return
         check_utf8(data)
@@ -265,15 +267,9 @@ class ResponsesStream:
         for opened in self._items.begun:
             if opened.call >= 0:
                 self._end_call(opened, status, out)
-        finished = Finished(
-            reason,
-            exclusive(response.usage, self._searches),
-            explanation="".join(self._refusal),
-            state=pack(State(texts=tuple(self._texts))),
-            model=response.model or "",
-            notes=tuple(self._notes),
-        )
-        self._end(finished, out)
+        usage, state = exclusive(response.usage, self._searches), pack(State(texts=tuple(self._texts)))
+        explanation, notes = "".join(self._refusal), tuple(self._notes)
+        self._end(Finished(reason, usage, "", explanation, state, response.model or "", notes), out)
 
     def _end(self, event: Finished | Failed, out: list[Event]) -> None:
         self._ended = True

@@ -41,7 +41,9 @@ class ResponsesWhole(ResponsesStream):
             response = RESPONSE.decode(data)
         except msgspec.DecodeError:
             response = RESPONSE.decode(without_halves(data))
-        if response.status is None and not response.output:
+        if not response.output and (
+            response.status is None or (response.status, response.output) == ("completed", None)
+        ):
             complaint = read(data)
             if complaint is None:
                 raise UpstreamProtocolError("the upstream's answer holds no output")
