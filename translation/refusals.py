@@ -52,9 +52,23 @@ class Complaint(msgspec.Struct, frozen=True):
 
 
 def refusal(status: int, headers: dict[str, str], body: bytes) -> BridgeError:
-    """The error for an answer that is not 2xx. A body that is not JSON (a gateway's HTML page) is never shown."""
-    complaint = read(body) or Complaint(f"the upstream answered {status} without a readable error")
-    return fault(status, complaint, retry_after(headers))
+    """The error for an answer that is not 2xx."""
+    return fault(status, heard(status, body), retry_after(headers))
+
+
+def heard(status: int, body: bytes) -> Complaint:
+    """What such an answer says. A gateway's HTML page is never shown, and plain words only of who refuses: xAI says so
+    what is wrong with a request."""
+    words = _plain(body) if 400 <= status < 500 else ""
+    return read(body) or Complaint(words or f"the upstream answered {status} without a readable error")
+
+
+def _plain(body: bytes) -> str:
+    try:
+        text = body.decode().strip()
+    except UnicodeDecodeError:
+        return ""
+    return "" if text[:1] in ("<", "{", "[") else text[:LONGEST]
 
 
 def in_band(complaint: Complaint) -> BridgeError:

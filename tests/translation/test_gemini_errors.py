@@ -123,7 +123,22 @@ def test_a_list_of_one_error_is_that_error() -> None:
 def test_a_body_that_is_not_googles_has_its_status() -> None:
     found = failure(502, b"<html>Bad Gateway</html>")
     assert type(found) is UpstreamFailed
-    assert found.message == "the upstream answered 502 without Google's error body"
+    assert found.message == "the upstream answered 502 without a readable error"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"error":"too many"}',
+        b'{"detail":"too many"}',
+        b'{"error":{"message":"too many","details":null}}',
+        b'{"error":{"code":429,"message":"too many","details":[{"reason":5}]}}',
+        b"too many",
+    ],
+)
+def test_what_a_gateway_says_in_its_own_shape_is_told(body: bytes) -> None:
+    found = failure(429, body, {"retry-after": "7"})
+    assert (type(found), found.message, found.retry_after) == (UpstreamRateLimited, "too many", 7)
 
 
 def test_a_code_in_words_counts_by_its_status() -> None:

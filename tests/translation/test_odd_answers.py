@@ -437,6 +437,19 @@ def test_what_is_not_geminis_is_an_error_still() -> None:
     assert answer("gemini")[1] == "the upstream closed before a finishReason"
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"error": "busy"},
+        [{"error": {"code": 503, "message": "busy", "status": "UNAVAILABLE"}}],
+        {"error": {"code": 503, "message": "busy", "details": [{"reason": 5}]}},
+    ],
+)
+def test_an_error_in_geminis_place_is_read_in_any_shape(error: Any) -> None:
+    assert answer("gemini", sse(msgspec.json.encode(error))) == ([], "busy", None)
+    assert answer("gemini", msgspec.json.encode(error)) == ([], "busy", None)
+
+
 # ---------------------------------------------------------------- Responses
 
 MESSAGE = {"type": "message", "id": "m", "content": [{"type": "output_text", "text": "a"}]}

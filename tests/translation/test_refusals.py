@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from translation.adapter import Target
+from translation.adapters import adapter
 from translation.errors import (
     BridgeError,
     PromptTooLong,
@@ -150,6 +151,19 @@ def test_a_page_of_html_is_never_shown() -> None:
     found = OpenAIChat().failure(TARGET, 502, {}, b"<html>secret-host</html>")
     assert isinstance(found, UpstreamFailed)
     assert found.message == "the upstream answered 502 without a readable error"
+    assert "secret-host" not in OpenAIChat().failure(TARGET, 422, {}, b" <html>secret-host</html>").message
+
+
+@pytest.mark.parametrize("provider", ["xai", "xai-responses", "gemini", "anthropic"])
+def test_a_refusal_in_plain_words_is_told(provider: str) -> None:
+    profile = PROFILES[provider]
+    target = Target(provider, "m", profile)
+    words = "Failed to deserialize the JSON body into the target type: tools[0]: unknown variant `x`"
+    found = adapter(profile).failure(target, 422, {}, words.encode())
+    assert (type(found), found.message) == (UpstreamRefused, words)
+    assert isinstance(adapter(profile).failure(target, 400, {}, b"prompt is too long"), PromptTooLong)
+    for status, body in ((400, b""), (400, b"\xff"), (500, words.encode())):
+        assert adapter(profile).failure(target, status, {}, body).message.endswith("without a readable error")
 
 
 @pytest.mark.parametrize(

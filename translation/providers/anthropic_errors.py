@@ -19,7 +19,7 @@ from translation.errors import (
 )
 from translation.names import is_name
 from translation.overflow import overflow
-from translation.refusals import Complaint, read, retry_after
+from translation.refusals import Complaint, heard, read, retry_after
 from translation.unreadable import UNREADABLE
 
 # Thinking that is not as Claude wrote it, or not where it has to be.
@@ -72,7 +72,7 @@ _BODY = msgspec.json.Decoder(_Body)
 
 
 def refusal(status: int, headers: dict[str, str], body: bytes) -> BridgeError:
-    complaint = read(body) or Complaint(f"the upstream answered {status} without a readable error")
+    complaint = heard(status, body)
     kind = STATUSES.get(status, UpstreamRefused if status < 500 else UpstreamFailed)
     return _fault(kind, complaint, retry_after(headers), _code(body))
 

@@ -18,7 +18,7 @@ from translation.errors import (
     UpstreamTimeout,
 )
 from translation.overflow import overflow
-from translation.refusals import retry_after
+from translation.refusals import heard, retry_after
 from translation.unreadable import UNREADABLE
 
 LONGEST = 2000  # characters of Google's message that are passed on
@@ -77,7 +77,7 @@ def failure(status: int, headers: dict[str, str], body: bytes) -> BridgeError:
     try:
         found = msgspec.json.decode(body, type=_Body | list[_Body])
     except UNREADABLE:
-        error = Error(message=f"the upstream answered {status} without Google's error body")
+        error = Error(message=heard(status, body).message)
     else:
         first = found[:1] if isinstance(found, list) else [found]
         error = first[0].error if first else Error()

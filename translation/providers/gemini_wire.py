@@ -1,11 +1,13 @@
 """Gemini's answers as they are on the wire: what of them the bridge reads."""
 
 from collections.abc import Callable
+from typing import TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
 
 from translation.providers.gemini_errors import Error
+from translation.refusals import in_band, read
 from translation.unicode import check_utf8, without_halves
 
 
@@ -85,6 +87,8 @@ _answer: Callable[[bytes], Chunk | list[Chunk]] = msgspec.json.Decoder(Chunk | l
 _odd_chunk = msgspec.json.Decoder(Chunk, strict=False).decode
 _odd_answer: Callable[[bytes], Chunk | list[Chunk]] = msgspec.json.Decoder(Chunk | list[Chunk], strict=False).decode
 
+Read = TypeVar("Read", Chunk, Chunk | list[Chunk])
+
 _fields = msgspec.json.Decoder(dict[str, Raw]).decode
 _items = msgspec.json.Decoder(list[Raw]).decode
 
@@ -94,7 +98,7 @@ def decode_chunk(data: bytes) -> Chunk:
     try:
         return _chunk(data)
     except msgspec.ValidationError:
-        return _odd_chunk(_without_nulls(data))
+        return _odd(data, _odd_chunk)
     except msgspec.DecodeError:
         return _chunk(without_halves(data))
 
@@ -104,9 +108,20 @@ def decode_answer(data: bytes) -> Chunk | list[Chunk]:
     try:
         return _answer(data)
     except msgspec.ValidationError:
-        return _odd_answer(_without_nulls(data))
+        return _odd(data, _odd_answer)
     except msgspec.DecodeError:
         return _answer(without_halves(data))
+
+
+def _odd(data: bytes, decode: Callable[[bytes], Read]) -> Read:
+    """What gateways write in Google's place. An error in any shape is raised."""
+    try:
+        return decode(_without_nulls(data))
+    except msgspec.ValidationError as error:
+        complaint = read(data)
+        if complaint is None:
+            raise
+        raise in_band(complaint) from error
 
 
 def _without_nulls(data: bytes) -> bytes:
