@@ -23,6 +23,7 @@ MODELS = {
     "gemini": "gemini-3-pro",
     "openai-responses": "gpt-5.5",
     "openrouter": "google/gemini-3",
+    "minimax": "MiniMax-M2",
 }
 READ = {"name": "Read", "input_schema": {"type": "object", "properties": {"path": {"type": "string"}}}}
 TOOLS = [READ, {**READ, "name": "ReadFile"}, {**READ, "name": "Bash"}]
@@ -218,10 +219,11 @@ def test_counts_that_come_with_every_chunk_are_not_the_last_word(running: Json) 
     ],
 )
 def test_an_answer_that_lacks_only_its_figures_is_told_apart(events: list[Json], lacking: bool) -> None:
-    reading, _, _ = decoder("openai")
-    reading.feed(sse(*events))
-    assert isinstance(reading, Ending)
-    assert reading.ending is lacking
+    for provider in ("openai", "minimax"):
+        reading, _, _ = decoder(provider)
+        reading.feed(sse(*events))
+        assert isinstance(reading, Ending)
+        assert reading.ending is lacking
 
 
 @pytest.mark.parametrize(
@@ -435,6 +437,15 @@ def test_more_cached_tokens_than_there_were_are_all_of_them() -> None:
 def test_what_is_not_geminis_is_an_error_still() -> None:
     assert "not Gemini's" in answer("gemini", sse({"candidates": "x"}))[1]
     assert answer("gemini")[1] == "the upstream closed before a finishReason"
+
+
+@pytest.mark.parametrize("finish", ["STOP", None])
+def test_done_ends_geminis_answer_too(finish: str | None) -> None:
+    said = sse(candidate(text("a"), finish=finish))
+    reading, _, _ = decoder("gemini")
+    assert type(reading.feed(said + sse(b"[DONE]", candidate(text("late"))))[-1]) is Finished
+    assert answer("gemini", said + b"data: [DONE]") == ([text("a")], "end_turn", None)
+    assert answer("gemini", sse(b"[DONE]"))[1] == "the upstream closed before a finishReason"
 
 
 @pytest.mark.parametrize(

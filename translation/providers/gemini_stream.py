@@ -91,7 +91,8 @@ class GeminiDecoder:
         out: list[Event] = []
         try:
             self._rest(out)
-            self._finish(out)
+            if not self._done:
+                self._finish(out)
         except BridgeError as error:
             self._fail(error, out)
         except UNREADABLE:
@@ -120,8 +121,15 @@ class GeminiDecoder:
     # ------------------------------------------------------------ chunks and parts
 
     def _event(self, data: bytes, out: list[Event]) -> None:
-        if data != b"[DONE]":  # some gateways end Gemini's streams as they end others
+        if self._done:
+            return
+        if data.strip() != b"[DONE]":
             self._chunk(decode_chunk(data), out)
+            return
+        # Some gateways end Gemini's streams as they end others, and may leave them open.
+        if self._said and not self._candidate.finish_reason:
+            self._candidate = Candidate(finish_reason="STOP")
+        self._finish(out)
 
     def _chunk(self, chunk: Chunk, out: list[Event]) -> None:
         if chunk.error is not None:

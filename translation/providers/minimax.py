@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from translation.adapter import Decoder, Target, UpstreamRequest
+from translation.adapter import Decoder, Ending, Target, UpstreamRequest
 from translation.coercion import ArgumentSchema
 from translation.events import (
     Event,
@@ -62,7 +62,7 @@ class _Tools:
         return self._schemas[name]
 
 
-class MiniMaxDecoder:
+class MiniMaxDecoder(Ending):
     """The chat decoder's events, with what the text in them says."""
 
     def __init__(self, chat: Decoder, request: Request, target: Target, sent: UpstreamRequest) -> None:
@@ -86,7 +86,9 @@ class MiniMaxDecoder:
     def feed(self, chunk: bytes) -> list[Event]:
         if self._whole is None and chunk.strip():
             self._whole = chunk.lstrip()[:1] in (b"{", b"[")
-        return self._read(self._chat.feed(chunk))
+        events = self._read(self._chat.feed(chunk))
+        self.ending = isinstance(self._chat, Ending) and self._chat.ending
+        return events
 
     def close(self) -> list[Event]:
         return self._read(self._chat.close())
