@@ -279,6 +279,38 @@ def test_a_start_without_what_the_sdks_look_into_is_completed() -> None:
     assert (read[0]["message"]["id"], read[0]["message"]["usage"]["input_tokens"]) == ("m", 2)
 
 
+NULLS: dict[str, Any] = dict.fromkeys(("index", "message", "content_block", "delta", "usage"))
+
+
+def test_nulls_for_all_that_an_event_has_not_are_nothing() -> None:
+    start = NULLS | {"type": "message_start", "message": {"id": None, "model": None, "content": []}}
+    none = {"id": None, "name": None, "text": None, "thinking": None}
+    block = NULLS | BLOCK | {"content_block": {"type": "text"} | none}
+    read, kept, _ = shown(start, NULLS | {"type": "ping"}, block, NULLS | DELTA, NULLS | STOP, NULLS | END, LAST)
+    assert (read[0]["message"]["id"], read[0]["message"]["model"]) == ("msg_ours", "ours")
+    assert [event["content_block"] for event in read if "content_block" in event] == [{"type": "text", "text": ""}]
+    assert msgspec.json.decode(kept.content) == [{"type": "text", "text": "a"}]
+    call = {"type": "tool_use", "id": "t", "name": "f", "text": None, "input": {"x": None}}
+    _, kept, _ = shown(WHOLE_START, BLOCK | {"content_block": call}, STOP, END, LAST)
+    assert msgspec.json.decode(kept.content)[0]["input"] == {"x": None}, "what a call is given stays"
+    decoder = AnthropicWhole(streams=False)
+    body = {"id": None, "type": "message", "content": [call, {"type": "text", "text": None}], "stop_reason": "tool_use"}
+    decoder.feed(msgspec.json.encode(body))
+    _, kept = relay([decoder.close()])
+    content = msgspec.json.decode(message_body(kept))["content"]
+    assert (content[0]["input"], content[1]) == ({"x": None}, {"type": "text", "text": ""})
+
+
+def test_an_error_without_a_type_is_read() -> None:
+    error = {"error": {"type": "rate_limit_error", "message": "slow"}}
+    failed = frames(WHOLE_START, error)[-1]
+    decoder = AnthropicWhole(streams=False)
+    decoder.feed(msgspec.json.encode(error))
+    for found in (failed, *decoder.close()):
+        assert isinstance(found, Failed)
+        assert (found.error.status, found.error.message) == (429, "slow")
+
+
 @pytest.mark.parametrize("usage", [{}, {"usage": None}, {"usage": {}}])
 def test_an_end_without_usage_gets_what_is_known(usage: dict[str, Any]) -> None:
     end: dict[str, Any] = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}} | usage

@@ -36,6 +36,7 @@ from translation.events import (
     Written,
 )
 from translation.names import is_name
+from translation.nulls import without_nulls
 from translation.providers.anthropic_errors import in_band
 from translation.providers.anthropic_state import Memory, thinking_block
 from translation.providers.anthropic_wire import (
@@ -52,6 +53,7 @@ from translation.providers.anthropic_wire import (
     early_deltas,
     has_counts,
 )
+from translation.refusals import read
 from translation.sse import SSEDecoder, frame
 from translation.unicode import check_utf8
 from translation.unreadable import UNREADABLE
@@ -93,12 +95,15 @@ class AnthropicStream:
         out = self._guard(self._sse.close)
         return out if self._is_over(out) else [*out, *self._unfinished()]
 
-    def _guard(self, read: Callable[[], list[tuple[str, bytes]]]) -> list[Event]:
+    def _guard(self, take: Callable[[], list[tuple[str, bytes]]]) -> list[Event]:
         out: list[Event] = []
         try:
-            for name, data in read():
+            for name, data in take():
                 if not self._ended and data != b"[DONE]":  # what is only like Anthropic may end as others do
-                    self._frame(name, data, out)
+                    try:
+                        self._frame(name, data, out)
+                    except msgspec.ValidationError:
+                        self._frame(name, without_nulls(data, "input"), out)
         except UpstreamProtocolError as error:
             self._end(Failed(error), out)
         except UNREADABLE as error:
@@ -121,7 +126,7 @@ class AnthropicStream:
         check_utf8(data)
         event = EVENT.decode(data)
         kind = event.type or name
-        if kind == "error":
+        if kind == "error" or (not kind and read(data)):
             self._end(Failed(in_band(data)), out)
             return
         if not kind.isidentifier():
@@ -161,9 +166,9 @@ class AnthropicStream:
             self._calls += 1
         elif block.type == "thinking":
             self._thought, self._signature = [], ""
-            early = bool(block.thinking or block.signature)
+            early = block.thinking != "" or bool(block.signature)
         elif block.type == "text":
-            early = bool(block.text)
+            early = block.text != ""
         else:
             out.append(WholeBlock(bytes(event.content_block)))
             if block.type == "redacted_thinking":

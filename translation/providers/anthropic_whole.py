@@ -27,6 +27,7 @@ from translation.events import (
     Written,
 )
 from translation.names import is_name
+from translation.nulls import without_nulls
 from translation.providers.anthropic_errors import in_band
 from translation.providers.anthropic_state import Memory
 from translation.providers.anthropic_wire import (
@@ -39,6 +40,7 @@ from translation.providers.anthropic_wire import (
     counted,
     has_counts,
 )
+from translation.refusals import read
 from translation.unicode import check_utf8
 from translation.unreadable import UNREADABLE
 
@@ -61,21 +63,29 @@ class AnthropicWhole:
         body = b"".join(self._body)
         try:
             check_utf8(body)
-            message = MESSAGE.decode(body)
-            if message.type == "error":
-                return [Failed(in_band(body))]
-            if message.type != "message" or message.content is None or message.stop_reason is None:
-                return [Failed(UpstreamProtocolError("the upstream's answer holds no content or no stop_reason"))]
-            return self._events(message, message.content, body)
+            try:
+                return self._read(body)
+            except msgspec.ValidationError:
+                self._mended = True
+                return self._read(without_nulls(body, "input"))
         except UpstreamProtocolError as error:
             return [Failed(error)]
         except UNREADABLE as error:
             return [Failed(UpstreamProtocolError(f"the upstream's answer is not its protocol: {error}"))]
 
+    def _read(self, body: bytes) -> list[Event]:
+        self._calls, self._memory = 0, Memory()
+        message = MESSAGE.decode(body)
+        if message.type == "error" or (not message.type and read(body)):
+            return [Failed(in_band(body))]
+        if message.type != "message" or message.content is None or message.stop_reason is None:
+            return [Failed(UpstreamProtocolError("the upstream's answer holds no content or no stop_reason"))]
+        return self._events(message, message.content, body)
+
     def _events(self, message: MessageBody, content: tuple[Raw, ...], body: bytes) -> list[Event]:
         usage = counted(message.usage)
         unsigned = any(block.type == "thinking" and not block.signature for block in map(BLOCK.decode, content))
-        self._mended = unsigned or not (message.id and has_counts(message.usage))
+        self._mended = self._mended or unsigned or not (message.id and has_counts(message.usage))
         details = message.stop_details or StopDetails()
         reason, sequence = message.stop_reason or "", message.stop_sequence or ""
         out: list[Event] = [self._frame(MessageStart(message.id, message.model, usage))]
@@ -112,14 +122,15 @@ class AnthropicWhole:
         match block.type:
             case "text":
                 cited = [bytes(citation) for citation in block.citations or ()]
-                deltas: list[tuple[DeltaKind, str]] = [("text_delta", block.text)]
+                text = block.text or ""
+                deltas: list[tuple[DeltaKind, str]] = [("text_delta", text)]
                 deltas += [("citations_delta", citation.decode()) for citation in cited]
                 begun = b'{"type":"text","text":"","citations":[]}' if cited else b'{"type":"text","text":""}'
-                return [TextDelta(block.text), *map(Citation, cited)], begun, deltas
+                return [TextDelta(text), *map(Citation, cited)], begun, deltas
             case "thinking":
                 begun = b'{"type":"thinking","thinking":"","signature":""}'
                 thought: list[tuple[DeltaKind, str]] = [("thinking_delta", block.thinking)] if block.thinking else []
-                return [ThinkingDelta(block.thinking)], begun, [*thought, ("signature_delta", block.signature)]
+                return [ThinkingDelta(block.thinking or "")], begun, [*thought, ("signature_delta", block.signature)]
             case "tool_use":
                 call, arguments = self._calls, bytes(block.input).decode()
                 if not (is_name(block.id) and is_name(block.name) and is_object(arguments)):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from translation.events import Reason
 from translation.values import Usage
@@ -69,8 +69,8 @@ class Block(Struct, frozen=True):
     id: str = ""
     name: str = ""
     input: Raw = Raw(b"{}")
-    text: str = ""
-    thinking: str = ""
+    text: str | UnsetType = UNSET
+    thinking: str | UnsetType = UNSET
     signature: str = ""
     citations: tuple[Raw, ...] | None = None
 
@@ -102,7 +102,7 @@ EMPTY = {
 
 def early_deltas(block: Block) -> Iterator[Delta]:
     """What the start of a block says of them all the same."""
-    if block.type == "text":
+    if block.type == "text" and block.text:
         yield Delta("text_delta", text=block.text)
     if block.type == "thinking" and block.thinking:
         yield Delta("thinking_delta", thinking=block.thinking)

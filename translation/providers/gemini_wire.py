@@ -6,6 +6,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
+from translation.nulls import without_nulls
 from translation.providers.gemini_errors import Error
 from translation.refusals import in_band, read
 from translation.unicode import check_utf8, without_halves
@@ -89,9 +90,6 @@ _odd_answer: Callable[[bytes], Chunk | list[Chunk]] = msgspec.json.Decoder(Chunk
 
 Read = TypeVar("Read", Chunk, Chunk | list[Chunk])
 
-_fields = msgspec.json.Decoder(dict[str, Raw]).decode
-_items = msgspec.json.Decoder(list[Raw]).decode
-
 
 def decode_chunk(data: bytes) -> Chunk:
     check_utf8(data)
@@ -116,24 +114,9 @@ def decode_answer(data: bytes) -> Chunk | list[Chunk]:
 def _odd(data: bytes, decode: Callable[[bytes], Read]) -> Read:
     """What gateways write in Google's place. An error in any shape is raised."""
     try:
-        return decode(_without_nulls(data))
+        return decode(without_nulls(data, "args"))
     except msgspec.ValidationError as error:
         complaint = read(data)
         if complaint is None:
             raise
         raise in_band(complaint) from error
-
-
-def _without_nulls(data: bytes) -> bytes:
-    """Gateways write null for what Google leaves out. What a call is given stays as it was written."""
-    match data.lstrip()[:1]:
-        case b"{":
-            fields = {name: bytes(value) for name, value in _fields(data).items()}
-            given = {name: value for name, value in fields.items() if value != b"null"}
-            return msgspec.json.encode(
-                {name: Raw(value if name == "args" else _without_nulls(value)) for name, value in given.items()}
-            )
-        case b"[":
-            return msgspec.json.encode([Raw(_without_nulls(bytes(item))) for item in _items(data)])
-        case _:
-            return data
