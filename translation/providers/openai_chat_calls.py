@@ -25,6 +25,14 @@ class _Call:
         self.touched = False  # some of its arguments came
 
 
+def _is_another(known: _Call, given: Call, name: str, said: str) -> bool:
+    """Whether this begins a call that has another's index, and no id or the same: nothing follows whole arguments."""
+    if not known.name:
+        return False
+    new = name != known.name or (said and not given.id) or (said[:1] == "{" and said != known.arguments.text.strip())
+    return bool(new) and known.arguments.over
+
+
 class Calls:
     """`names` turns the upstream's names of tools into the client's; `offered` are the upstream's."""
 
@@ -107,13 +115,14 @@ class Calls:
             # One index for all calls, each with its own id and name: some servers count that way.
             if known is None or (name and given.id and known.id and str(given.id) != known.id):
                 return self._new(given.index)
-            again = name and not given.id and fragment.strip() and known.arguments.over
-            return self._new(given.index) if again else known
+            return self._new(given.index) if name and _is_another(known, given, name, fragment.strip()) else known
         if last is None:
             return self._new(None)
         if given.id and last.id:
             same = next((call for call in self._calls if call.id == str(given.id)), None)
-            return same if same is not None and name in ("", same.name) else self._new(None)
+            if same is None or (name and (name != same.name or _is_another(same, given, name, fragment.strip()))):
+                return self._new(None)
+            return same
         return self._new(None) if name and last.name else last
 
     def _new(self, index: int | None) -> _Call:
