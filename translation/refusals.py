@@ -4,6 +4,8 @@
 {"error": "text"}                                    Ollama, xAI (with "code" beside it)
 {"object": "error", "message", "type", "code"}       Mistral, older vLLM; "message" may be a list of details
 {"detail": [{"loc", "msg"}]} or {"detail": "text"}   FastAPI
+{"errors": [{"message", "code"}]}                    Cloudflare
+{"msg", "code"}                                      many gateways
 {"base_resp": {"status_code", "status_msg"}}         MiniMax
 """
 
@@ -157,14 +159,18 @@ def read(body: bytes) -> Complaint | None:
         value = value[0]  # Gemini's own compatibility layer
     if not isinstance(value, dict):
         return None
-    error = value.get("error")
+    error = _first(value.get("errors")) if value.get("error") is None else value["error"]
     if isinstance(error, dict):
         return _complaint(error)
     if isinstance(error, str) and error:
         return Complaint(error, type=_word(value.get("type")), code=_word(value.get("code")))
-    if "detail" in value or value.get("object") == "error" or "message" in value:
+    if value.get("object") == "error" or not value.keys().isdisjoint(("detail", "message", "msg")):
         return _complaint(value)
     return _minimax(value.get("base_resp"))
+
+
+def _first(errors: object) -> object:
+    return errors[0] if isinstance(errors, list) and errors else None
 
 
 def _minimax(said: object) -> Complaint | None:

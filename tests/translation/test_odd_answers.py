@@ -262,6 +262,9 @@ def test_odd_counts_do_not_end_an_answer(counts: Json, expected: Usage | None) -
 def test_a_chunk_that_is_no_chunk_is_an_error_and_one_that_is_an_error_is_that() -> None:
     assert "not a chat answer" in answer("openai", sse({"choices": 5}))[1]
     assert answer("openai", sse({"choices": 5, "error": {"message": "busy", "code": 529}}))[1] == "busy"
+    assert answer("openai", sse(SAY_A, {"code": 500, "msg": "broken"}, b"[DONE]"))[1] == "broken"
+    fine = {"code": 0, "msg": "ok", "error": None}
+    assert answer("openai", sse(SAY_A | fine, chunk(finish="stop") | fine))[:2] == ([text("a")], "end_turn")
 
 
 def test_a_choice_that_was_not_asked_for_is_not_heard() -> None:

@@ -175,6 +175,9 @@ def test_a_refusal_in_plain_words_is_told(provider: str) -> None:
         ({"detail": "Not Found"}, Complaint("Not Found")),
         ({"message": "Unauthorized", "request_id": "r"}, Complaint("Unauthorized")),
         ({"error": {}}, Complaint("the upstream gave no message")),
+        ({"success": False, "errors": [{"code": 5006, "message": "m"}]}, Complaint("m", code="5006")),
+        ({"error": None, "errors": []}, None),
+        ({"code": 429, "msg": "busy"}, Complaint("busy", code="429")),
         ({"error": {"message": "m", "code": True}}, Complaint("m")),
         ([{"error": {"message": "m", "code": 400}}], Complaint("m", code="400")),
         (

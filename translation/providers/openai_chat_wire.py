@@ -123,7 +123,7 @@ def decode_chunk(data: bytes) -> Chunk:
         chunk = _decode(data)
     except UNREADABLE as error:
         chunk = _odd_chunk(data, error)
-    if chunk.choices is None or chunk.error:
+    if chunk.choices is None or (chunk.error and bytes(chunk.error) != b"null"):
         complaint = read(data)
         if complaint:
             raise in_band(complaint)
