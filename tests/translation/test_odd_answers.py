@@ -504,6 +504,13 @@ def test_a_response_that_holds_nothing_is_no_answer(body: bytes) -> None:
     assert answer("openai-responses", empty)[:2] == ([], "end_turn"), "that it said nothing is an answer"
 
 
+def test_the_kind_of_an_event_may_stand_outside_of_its_data() -> None:
+    said = b'event: response.output_text.delta\ndata: {"delta":"a"}\n\n'
+    end = b"event: response.completed\ndata: %b\n\n" % msgspec.json.encode({"response": {"status": "in_progress"}})
+    assert answer("openai-responses", said + end)[:2] == ([text("a")], "end_turn"), "the event says that it is over"
+    assert answer("openai-responses", b'event: odd\ndata: {"delta":"x"}\n\n' + said + end)[0] == [text("a")]
+
+
 ADDED, DONE, DELTA = "output_item.added", "output_item.done", "function_call_arguments.delta"
 OTHER = {"type": "function_call", "id": "g", "call_id": "d", "name": "Bash", "arguments": TWO}
 THOUGHT = {"type": "reasoning", "id": "rs", "summary": [{"type": "summary_text", "text": "hm"}]}

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 from msgspec import Raw
+from msgspec.structs import replace
 
 from translation.errors import TruncatedStream, UpstreamFailed, UpstreamProtocolError
 from translation.events import (
@@ -41,6 +42,7 @@ from translation.sse import SSEDecoder
 from translation.unicode import Halves, check_utf8
 from translation.unreadable import UNREADABLE
 
+UNENDED = ("in_progress", "queued")  # some servers forget to say so in the response itself
 SILENT = Complaint("the upstream's response failed without a reason")
 
 
@@ -73,9 +75,9 @@ class ResponsesStream:
     def _guard(self, read: Callable[[], list[tuple[str, bytes]]], unfinished: Failed | None = None) -> list[Event]:
         out: list[Event] = []
         try:
-            for _, data in read():
+            for name, data in read():
                 if not self._ended:
-                    self._frame(data, out)
+                    self._frame(name, data, out)
         except UpstreamProtocolError as error:
             self._end(Failed(error), out)
         except UNREADABLE as error:
@@ -84,7 +86,7 @@ class ResponsesStream:
             self._end(unfinished, out)
         return out
 
-    def _frame(self, data: bytes, out: list[Event]) -> None:
+    def _frame(self, name: str, data: bytes, out: list[Event]) -> None:
         if data.strip() == b"[DONE]":
             if not self._items.begun:
                 raise UpstreamProtocolError("the upstream's answer holds no output")
@@ -95,6 +97,8 @@ class ResponsesStream:
             frame = FRAME.decode(data)
         except msgspec.DecodeError:
             frame = odd_frame(data, self._halves, HANDLERS)
+        if not frame.type and name in HANDLERS:
+            frame = replace(frame, type=name)  # some gateways say it outside of the data only
         handler = HANDLERS.get(frame.type)
         if handler is not None:
             handler(self, frame, out)
@@ -235,7 +239,8 @@ class ResponsesStream:
     def _completed(self, frame: Frame, out: list[Event]) -> None:
         response = RESPONSE.decode(frame.response or b"{}")
         self._rest(response, out)
-        self._conclude(response, response.status or frame.type.removeprefix("response."), out)
+        said = frame.type.removeprefix("response.")
+        self._conclude(response, said if response.status in UNENDED else response.status or said, out)
 
     def _rest(self, response: Response, out: list[Event]) -> None:
         """Some gateways tell all of it at the end, or all of one kind."""

@@ -35,7 +35,7 @@ class ResponsesWhole(ResponsesStream):
     def close(self) -> list[Event]:
         return [] if self._ended else self._guard(lambda: [("", b"".join(self._body))])
 
-    def _frame(self, data: bytes, out: list[Event]) -> None:
+    def _frame(self, name: str, data: bytes, out: list[Event]) -> None:
         check_utf8(data)
         try:
             response = RESPONSE.decode(data)
