@@ -392,6 +392,7 @@ def test_a_whole_answer_without_usage_is_completed(streams: bool) -> None:
 
 def test_a_done_marker_is_no_event() -> None:
     assert isinstance(frames(WHOLE_START, BLOCK, DELTA, STOP, END, b"[DONE]")[-1], Finished)
+    assert isinstance(frames(WHOLE_START, b"", BLOCK, b" ", DELTA, STOP, END, b"[DONE]")[-1], Finished)
     assert isinstance(frames(WHOLE_START, BLOCK, DELTA, STOP, b"[DONE]")[-1], Failed)
 
 

@@ -370,6 +370,18 @@ def text(words: str) -> Json:
     return {"type": "text", "text": words}
 
 
+@pytest.mark.parametrize(
+    ("provider", "events"),
+    [
+        ("openai", [{"choices": [{"delta": {"content": "a"}, "finish_reason": "stop"}]}]),
+        ("gemini", [{"candidates": [{"content": {"parts": [{"text": "a"}]}, "finishReason": "STOP"}]}]),
+        ("openai-responses", [{"type": "response.output_text.delta", "delta": "a"}, {"type": "response.completed"}]),
+    ],
+)
+def test_events_of_nothing_keep_a_connection_alive(provider: str, events: list[Json]) -> None:
+    assert answer(provider, b"data:\n\ndata: \n\n", sse(b"", b"  ", *events))[:2] == ([text("a")], "end_turn")
+
+
 def test_events_without_blank_lines_are_read_in_every_dialect() -> None:
     google = [{"candidates": [{"content": {"parts": [text(said)]}}]} for said in "ab"]
     events = sse(*google, {"candidates": [{"finishReason": "STOP"}]}).replace(b"\n\n", b"\n")

@@ -99,7 +99,8 @@ class AnthropicStream:
         out: list[Event] = []
         try:
             for name, data in take():
-                if not self._ended and data != b"[DONE]":  # what is only like Anthropic may end as others do
+                # What is only like Anthropic may end as others do, and keep a connection alive with nothing.
+                if not self._ended and data.strip() not in (b"", b"[DONE]"):
                     try:
                         self._frame(name, data, out)
                     except msgspec.ValidationError:

@@ -121,9 +121,10 @@ class GeminiDecoder:
     # ------------------------------------------------------------ chunks and parts
 
     def _event(self, data: bytes, out: list[Event]) -> None:
-        if self._done:
+        marker = data.strip()
+        if self._done or not marker:
             return
-        if data.strip() != b"[DONE]":
+        if marker != b"[DONE]":
             self._chunk(decode_chunk(data), out)
             return
         # Some gateways end Gemini's streams as they end others, and may leave them open.

@@ -126,7 +126,7 @@ class ChatDecoder(Ending):
                 return
             if data == b"[DONE]" or (data[:1] != b"{" and data.strip() == b"[DONE]"):
                 self._end(out, done=True)
-            elif data:
+            elif data[:1] == b"{" or data.strip():
                 try:
                     chunk = decode_chunk(data)
                 except UpstreamProtocolError:

@@ -87,7 +87,9 @@ class ResponsesStream:
         return out
 
     def _frame(self, name: str, data: bytes, out: list[Event]) -> None:
-        if data.strip() == b"[DONE]":
+        if not (marker := data.strip()):
+            return  # to keep the connection alive
+        if marker == b"[DONE]":
             if not self._items.begun:
                 raise UpstreamProtocolError("the upstream's answer holds no output")
             self._finish(Response(), "completed", out)
