@@ -70,6 +70,7 @@ def writer(profile: Profile, request: Request, message_id: str, hosted: Mapping[
         omit_thinking=request.thinking is not None and request.thinking.display == "omitted",
         live=request.stream,
         hosted=hosted or NONE_HOSTED,
+        toolsets={tool.name: tool.toolset for tool in request.tools if tool.toolset},
     )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from translation import plain
+from translation import plain, toolsets
 from translation.deferred import available, spoken
 from translation.legal import exchanged, is_acceptable
 from translation.providers.profiles import Profile
@@ -43,12 +43,14 @@ def repair(request: Request, profile: Profile) -> tuple[Request, tuple[Note, ...
     notes: list[Note] = []
     native = profile.dialect == "anthropic"
     given = list(request.messages)
+    tools = request.tools if native else toolsets.offered(available(request, notes))
     if not native:
         for index, message in enumerate(given):
             if message.role == "system":
                 given[index] = told(message) if profile.mid_system else _reminder(told(message), index, notes)
+    if tools is not request.tools and any(tool.toolset for tool in tools):
+        given = [toolsets.called(message) for message in given]
     messages = tuple(_Repair(notes, native=native).run(given))
-    tools = request.tools if native else available(request, notes)
     if tools is not request.tools:
         request = replace(request, tools=tools, raw_tools=b"")
     if len(messages) == len(request.messages) and all(map(_is, messages, request.messages)):

@@ -165,6 +165,7 @@ class Tool(Struct, frozen=True):
     examples: bytes = b""  # input_examples, a JSON array
     callers: tuple[str, ...] = ()  # allowed_callers; () is everyone
     raw: bytes = b""  # the definition as the client wrote it
+    toolset: str = ""  # the family that it is a member of: `browser.navigate` of `browser`
 
 
 class ToolChoice(Struct, frozen=True):

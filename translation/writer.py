@@ -38,6 +38,7 @@ from translation.unicode import json_string
 from translation.values import Usage
 
 NONE_HOSTED: Mapping[str, Offer] = {}
+NO_TOOLSETS: Mapping[str, str] = {}
 STOP_REASONS: dict[Reason, str] = {
     "stop": "end_turn",
     "length": "max_tokens",
@@ -69,7 +70,7 @@ class BlockWriter:
     A call is written when it is whole, for clients run one that the token limit has cut as if it were: a block cannot
     be taken back. If the upstream falls silent before that, it is `release`d: its block starts, its arguments follow.
     `eager` names tools whose arguments go out live. Neither is so (`live`) when the answer is folded into one message.
-    `hosted` are the tools that the bridge runs itself, by their names.
+    `hosted` are the tools that the bridge runs itself, by their names; `toolsets` the families of members.
     """
 
     def __init__(
@@ -80,12 +81,14 @@ class BlockWriter:
         omit_thinking: bool = False,
         live: bool = True,
         hosted: Mapping[str, Offer] = NONE_HOSTED,
+        toolsets: Mapping[str, str] = NO_TOOLSETS,
     ) -> None:
         self._signature = signature
         self._eager = eager - hosted.keys() if live else frozenset()  # what the bridge runs, clients see whole
         self._live_calls = live
         self._omit_thinking = omit_thinking
         self._hosted = hosted
+        self._toolsets = toolsets
         self._index = 0  # of the next block
         self._open: str | _Call | None = None  # "text", "thinking" or a call
         self._calls: dict[int, _Call] = {}  # not yet written to their end
@@ -251,12 +254,19 @@ class BlockWriter:
             self._begin(call_block(started.id, offer, call.arguments), out)
             call.sent, call.pending = call.arguments, []
         else:
-            names = (json_string(started.id), json_string(started.name))
-            self._begin(b'{"type":"tool_use","id":%b,"name":%b,"input":{}}' % names, out)
+            self._begin(self._tool_use(started), out)
         self._open = call
         for fragment in call.pending:
             self._live(call, fragment, out)
         call.pending = []
+
+    def _tool_use(self, started: ToolStarted) -> bytes:
+        id_, toolset = json_string(started.id), self._toolsets.get(started.name)
+        if toolset is None:
+            return b'{"type":"tool_use","id":%b,"name":%b,"input":{}}' % (id_, json_string(started.name))
+        member = json_string(started.name.removeprefix(f"{toolset}."))
+        block = b'{"type":"tool_use","id":%b,"name":%b,"toolset_name":%b,"input":{}}'
+        return block % (id_, member, json_string(toolset))
 
     def _arguments(self, call: _Call, fragment: str, out: list[WireEvent]) -> None:
         if call.started.name not in self._eager or not fragment:

@@ -1,15 +1,18 @@
 """The official Python SDK against the real bridge over a scripted upstream."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 import anthropic
 import pytest
 from anthropic import beta_tool
+from anthropic.lib.tools._toolsets._runnable import BetaRunnableToolset, BetaToolsetCallContext
+from anthropic.types.beta import BetaBrowserToolset20260801Param
 
 from tests.api.conftest import Connect, Serve, Served
 from tests.servers import chat
 from tests.servers.client import CLOCK, TOOL, Client
+from translation.names import ToolNames
 
 MODEL = "claude-sonnet-5"
 CALL = ("call_1", "get_weather", {"city": "Oslo"})
@@ -120,3 +123,35 @@ def test_the_threaded_tool_runner_also_over_a_restart(
     assert len(served.upstream.requests) == 3
     (conversation,) = client.conversations()
     assert (conversation["turns"], conversation["tool_mappings"]) == (3, 2)
+
+
+class Browser(BetaRunnableToolset):
+    toolset_name = "browser"
+
+    def to_dict(self) -> BetaBrowserToolset20260801Param:
+        return {"type": "browser_toolset_20260801", "configs": {"zoom": {"enabled": False}}}
+
+    def call(self, context: BetaToolsetCallContext, name: str, input: Mapping[str, object]) -> str:  # noqa: A002
+        return f"{name} {input['url']}"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_toolset_is_offered_by_its_members_and_run_by_the_tool_runner(
+    sdk: anthropic.Anthropic, served: Served, stream: bool
+) -> None:
+    navigate = ToolNames(()).upstream("browser.navigate")
+    served.chat(
+        *(chat.streamed_calls((id_, navigate, {"url": id_})) for id_ in ("a.test", "b.test")),
+        chat.streamed_text("Done."),
+    )
+    runner = sdk.beta.messages.tool_runner(
+        model=MODEL, max_tokens=100, tools=[Browser()], stream=stream, messages=[{"role": "user", "content": "Look."}]
+    )
+    turns = [turn.get_final_message() if stream else turn for turn in cast("Iterator[Any]", runner)]
+    calls = [(block.name, block.toolset_name) for turn in turns[:2] for block in turn.content]
+    assert calls == [("navigate", "browser")] * 2
+    sent = served.sent()
+    offered = {tool["function"]["name"] for tool in sent["tools"]}
+    assert navigate in offered
+    assert ToolNames(()).upstream("browser.zoom") not in offered
+    assert [m["content"] for m in sent["messages"] if m["role"] == "tool"] == ["navigate a.test", "navigate b.test"]
