@@ -25,6 +25,7 @@ from translation.values import (
     Message,
     Note,
     Origin,
+    Other,
     RedactedThinking,
     Request,
     SearchResult,
@@ -84,7 +85,7 @@ class _Repair:
                 yield from self._user(start, group)
             else:
                 yield from self._interrupted(start)
-                if not spoke:
+                if not spoke and not (self._native and _is_summary(group[0])):
                     self._note("opener", start, "an answer came first: a user message was put before it")
                     yield OPENER
                 yield from self._assistant(start, group, last=end == len(messages))
@@ -275,6 +276,11 @@ def _end(messages: list[Message], start: int) -> int:
     while end < len(messages) and messages[end].role == messages[start].role:
         end += 1
     return end
+
+
+def _is_summary(message: Message) -> bool:
+    """Whether it begins with what the API made of the messages before it, which it wants back as the first."""
+    return any(type(block) is Other and block.type == "compaction" for block in message.blocks[:1])
 
 
 def _is_visible(block: Block) -> bool:

@@ -10,6 +10,7 @@ from translation.values import (
     Link,
     Message,
     Origin,
+    Other,
     RedactedThinking,
     Request,
     ServerToolResult,
@@ -161,6 +162,15 @@ def test_an_answer_that_comes_first_gets_a_user_message_before_it() -> None:
     messages, rules = said(assistant("a"), user("b"))
     assert messages[0] == ("user", OPENER.blocks)
     assert rules == ["opener"]
+
+
+def test_a_compaction_stays_the_first_thing_that_anthropic_reads() -> None:
+    summary = Other("compaction", b'{"type":"compaction","content":"s","signature":"x"}')
+    request = Request(model="m", max_tokens=1, messages=(assistant(summary), user("b")))
+    assert repair(request, NATIVE) == (request, ())
+    assert repair(request, NATIVE)[0] is request
+    assert said(assistant("a", summary), user("b"), to="anthropic")[1] == ["opener"]
+    assert said(assistant(summary), user("b"))[1] == ["opener"]
 
 
 def test_system_messages_become_reminders_where_they_stand_after_results() -> None:
