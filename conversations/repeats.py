@@ -60,7 +60,7 @@ class Repeat:
         self.done = False
         self.notes: list[Note] = []
         self.accumulator = Accumulator()
-        self.conversation = prepared.conversation
+        self.conversation_id = prepared.conversation.row.external_id
         self._prepared = prepared
         self._bridge = bridge
         self._claim = claim
@@ -75,6 +75,7 @@ class Repeat:
                 self.done, self.notes = True, list(stored.notes)
                 return self._said(await self._relayed(holder.turn) or _unfolded(stored, self.ask.request.model))
         self._turn = turn = await self._bridge.open(self.ask, anew=complete)
+        self.conversation_id = turn.conversation_id
         wire = await turn.begin()
         self._follow(turn)
         return wire
@@ -122,10 +123,14 @@ class Repeat:
 
     async def _holder(self) -> Answer | None:
         job = partial(reads.claim_holder, key=self.ask.key.id, kind=self._claim.kind, token=self._claim.token)
-        return await self._bridge.store.read(job, None)
+        holder = await self._bridge.store.read(job, None)
+        if holder is not None:  # a client without a name for its conversation goes on with the one that it is told
+            self.conversation_id = holder.conversation.external_id
+        return holder
 
     def _follow(self, turn: Turn | Repeat) -> None:
         self.done, self.notes, self.accumulator = turn.done, turn.notes, turn.accumulator
+        self.conversation_id = turn.conversation_id
 
     async def _relayed(self, turn: int) -> list[WireEvent]:
         """An answer in the client's own dialect, as its upstream wrote it; nothing where that is not to be had."""

@@ -113,6 +113,11 @@ class Turn:
         return self.prepared.conversation
 
     @property
+    def conversation_id(self) -> str:
+        """The client's name for it."""
+        return self.prepared.conversation.row.external_id
+
+    @property
     def accumulator(self) -> Accumulator:
         return self.attempt.accumulator
 

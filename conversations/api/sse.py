@@ -139,7 +139,7 @@ def _refused(turn: Turn | Repeat, error: BridgeError, renderer: Renderer) -> Lea
 
 
 def _conversation(turn: Turn | Repeat) -> tuple[bytes, bytes]:
-    return b"x-conversation-id", turn.conversation.row.external_id.encode()
+    return b"x-conversation-id", turn.conversation_id.encode()
 
 
 def _headers(turn: Turn | Repeat, renderer: Renderer) -> list[tuple[bytes, bytes]]:

@@ -391,6 +391,20 @@ def test_a_retry_of_a_running_request_waits_for_it(client: Client, served: Serve
         assert answers[0].json() == answers[1].json()
 
 
+@BOTH
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_retry_is_told_the_conversation_that_its_answer_is_in(client: Client, served: Served, stream: bool) -> None:
+    """The client had no name for it, so it can only go on with the one that it is told."""
+    served.chat(chat.error(500, "oops"), chat.text("one"), chat.text("two"))
+    asked = [client.ask("Hi", stream=stream, headers={"x-stainless-retry-count": str(count)}) for count in range(3)]
+    assert [response.status_code for response in asked] == [502, 200, 200]
+    _, first, again = (response.headers["x-conversation-id"] for response in asked)
+    assert first == again
+    append = {"x-conversation-id": again, "x-conversation-mode": "append"}
+    assert client.ask("And?", headers=append).status_code == 200
+    assert [message["content"] for message in served.sent()["messages"]] == ["Hi", "one", "And?"]
+
+
 ENDINGS = {"stop_sequence": chat.stopped("Up to here", "END"), "refusal": chat.refused("I must not.")}
 
 
