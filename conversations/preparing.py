@@ -229,7 +229,8 @@ async def _completed(
     if request.thread is not None:
         await _same_fingerprint(state, conversation, request, base)
     stored = await state.path(conversation, base.answer_hash)
-    if not stored or not is_content(stored[0].content):
+    # What was said while the key kept no text is missing from the middle.
+    if not stored or not all(is_content(item.content) for item in stored):
         if request.thread is None and _brings_result(request):
             return request, hashes  # the call is rebuilt from its mapping
         raise ThreadRefused(

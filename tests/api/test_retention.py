@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
@@ -178,6 +179,26 @@ def test_below_full_only_a_result_can_be_appended(served: Served, connect: Conne
     assert client.ask(result(block["id"]), tools=[TOOL], headers=headers).status_code == 200
     assert [message["role"] for message in served.sent()["messages"]] == ["user", "assistant", "tool"]
     assert len(served.upstream.requests) == 2
+
+
+def test_what_was_said_below_full_is_missing_also_once_the_key_is_full_again(client: Client, served: Served) -> None:
+    """Only the middle of it: the conversation began, and goes on, with its text."""
+    served.upstream.always(CHAT, chat.text("ok"))
+    headers, history = {"x-conversation-id": "c"}, ["One.", {"role": "assistant", "content": "ok"}, "Two."]
+    client.ask("One.", headers=headers)
+    served.records.change(client.api_key, storage="metadata")
+    time.sleep(1)
+    client.ask(*history, headers=headers)
+    served.records.change(client.api_key, storage="full")
+    time.sleep(1)
+    appended = client.ask("Three.", headers={**headers, "x-conversation-mode": "append"})
+    told = [*history, {"role": "assistant", "content": "ok"}, "Three."]
+    create = client.ask(*told, headers=headers, thread={"type": "create"}).json()["id"]
+    threaded = client.ask("Four.", thread={"type": "continue", "previous_message_id": create})
+    for refused in (appended, threaded):
+        error = refused.json()["error"]
+        assert (refused.status_code, error["details"]["error_code"]) == (400, "thread_unsupported_request")
+        assert "no longer kept" in error["message"]
 
 
 def reasoned(**message: Any) -> Answer:

@@ -41,10 +41,12 @@ class Records:
         return secret
 
     def revoke(self, secret: str) -> None:
-        """As the admin does it: every process is told."""
-        now = timezone.now()
-        self.rows("ApiKey").filter(digest=_digest(secret)).update(revoked_at=now)
-        self.rows("Change").create(kind="key", ref=_digest(secret), created_at=now)
+        self.change(secret, revoked_at=timezone.now())
+
+    def change(self, secret: str, **settings: Any) -> None:
+        """A key, as the admin does it: every process is told."""
+        self.rows("ApiKey").filter(digest=_digest(secret)).update(**settings)
+        self.rows("Change").create(kind="key", ref=_digest(secret), created_at=timezone.now())
 
     def turns(self, api_key: str) -> "QuerySet[Turn]":
         return self.rows("Turn").filter(api_key__digest=_digest(api_key)).order_by("id")

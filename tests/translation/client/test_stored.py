@@ -87,6 +87,7 @@ def test_broken_unicode_of_an_upstream_is_stored_as_replacement() -> None:
 
 def test_sizes_are_no_content() -> None:
     assert is_content(b'[{"type":"text","text":"hi"}]')
+    assert is_content(b'[{"type":"text","text":"\\"size\\""},{"type":"tool_use","size":2,"id":"x"}]')
     assert not is_content(b'[{"type":"text","size":2}]')
 
 
