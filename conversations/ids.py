@@ -12,6 +12,7 @@ EPOCH_MS = 1_704_067_200_000  # 2024-01-01
 # 41 bits of milliseconds, 10 bits of process, 12 bits of sequence.
 PROCESS_BITS = 10
 SEQUENCE_BITS = 12
+LATE = 1 << (SEQUENCE_BITS - 1)  # the upper half of the sequence, which no millisecond gets to by itself
 
 
 class RowIds:
@@ -21,8 +22,19 @@ class RowIds:
         self._slot = (process % (1 << PROCESS_BITS)) << SEQUENCE_BITS
         self._last = 0
         self._sequence = 0
+        self._late = 0
 
-    def mint(self) -> int:
+    def mint(self, after: int = 0) -> int:
+        """Greater than `after`, whatever clock that was minted by: what follows in a conversation sorts so."""
+        minted = self._mint()
+        return minted if minted > after else self._following(after)
+
+    def _following(self, after: int) -> int:
+        self._late = (self._late + 1) % LATE
+        moment = (after >> (PROCESS_BITS + SEQUENCE_BITS)) + 1
+        return (moment << (PROCESS_BITS + SEQUENCE_BITS)) | self._slot | LATE | self._late
+
+    def _mint(self) -> int:
         now = int(time.time() * 1000) - EPOCH_MS
         if now > self._last:
             self._last, self._sequence = now, 0

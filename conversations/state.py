@@ -64,11 +64,12 @@ class Sent(Struct, frozen=True):
 class Conversation:
     """What is known of one conversation."""
 
-    __slots__ = ("links", "mixed", "nodes", "origins", "rounds", "row", "stored", "turns")
+    __slots__ = ("latest", "links", "mixed", "nodes", "origins", "rounds", "row", "stored", "turns")
 
     def __init__(self, row: ConversationRow, *, stored: bool) -> None:
         self.row = row
         self.stored = stored  # whether its row is known to be in the database
+        self.latest = 0  # of the turns that are known to have answered
         self.links: dict[str, Link] = {}
         self.turns: dict[bytes, int] = {}
         self.origins: dict[int, Origin] = {}
@@ -85,6 +86,7 @@ class Conversation:
         self.turns.update(known.turns)
         self.origins.update(known.origins)
         self.nodes.update({node.chain_hash: node for node in known.nodes})
+        self.latest = max(self.latest, *known.turns.values(), 0)
 
     def deepest(self, chain: Sequence[bytes]) -> tuple[int, Node | None]:
         """How many messages of this chain are stored, and the last of those."""
@@ -124,7 +126,7 @@ class State:
             return await self._continue(key, request.thread.previous_message_id)
         if identity.conversation_id:
             conversation = await self._named(key, identity.conversation_id, "header", identity)
-            return Resolved(conversation, await self._last(conversation) if identity.append else None)
+            return _from(conversation, await self._last(conversation) if identity.append else None)
         if identity.session_id:
             name = identity.session_id + (f"/{identity.agent_id}" if identity.agent_id else "")
             return Resolved(await self._named(key, name[:255], "session", identity))
@@ -137,7 +139,7 @@ class State:
         base = await self._store.read(partial(reads.answer_by_message, key=key, message_id=message_id), None)
         if base is None or not base.answer_hash:
             raise ThreadNotFound(f"thread.previous_message_id: {message_id} is not known", code="thread_not_found")
-        return Resolved(self._entry(key, base.conversation), base)
+        return _from(self._entry(key, base.conversation), base)
 
     async def _named(self, key: int, name: str, how: str, identity: Identity) -> Conversation:
         known = self._conversations.use((key, name))
@@ -308,6 +310,7 @@ class State:
         conversation.nodes[node.chain_hash] = node
         conversation.turns[node.chain_hash] = turn
         conversation.origins[turn] = origin
+        conversation.latest = max(conversation.latest, turn)
         found = Found(conversation.row.id, conversation.row.external_id)
         self._hashes.put((conversation.row.api_key, node.chain_hash), found)
 
@@ -326,6 +329,12 @@ class State:
                 del self._conversations[name]
             if (sent := self._sent.pop(number, None)) is not None:
                 self._sent_size -= len(sent.body)
+
+
+def _from(conversation: Conversation, base: Answer | None) -> Resolved:
+    if base is not None:
+        conversation.latest = max(conversation.latest, base.turn)
+    return Resolved(conversation, base)
 
 
 def _tool_ids(request: Request) -> list[str]:

@@ -80,7 +80,8 @@ class Turn:
         self.claims = claims
         self.admission = admission
         self.recorded = sent_rows.kept(ask.request, prepared.sent)  # the request that the store has as this turn's
-        self.id = bridge.rows.mint()
+        # The newest turn of a conversation is the one with the greatest number, whosever clock it was begun by.
+        self.id = bridge.rows.mint(prepared.conversation.latest)
         self.message_id = ids.message_id()
         self.started = ask.received
         self.done = False

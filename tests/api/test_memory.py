@@ -174,6 +174,23 @@ def test_append_puts_the_history_system_and_tools_before_what_is_new(client: Cli
     assert client.ask("x", headers={"x-conversation-mode": "append"}).status_code == 400
 
 
+def test_append_goes_on_from_the_last_answer_whatever_its_processs_clock_said(
+    serve: Serve, connect: Connect, postgres_url: str, tmp_path: Path
+) -> None:
+    """One process is an hour fast: turns that follow its own follow them in the store, too."""
+    fast, right = serve(postgres_url, **skewed(tmp_path, 3600)), serve(postgres_url)
+    here = connect(fast)
+    there = Client(right.bridge.url, here.api_key)
+    fast.upstream.always(CHAT, chat.text("ok"))
+    headers = {"x-conversation-id": "clocks"}
+    append = {**headers, "x-conversation-mode": "append"}
+    for client, words in ((here, "One."), (there, "Two."), (there, "Three."), (here, "Four."), (there, "Five.")):
+        assert client.ask(words, headers=append).status_code == 200
+    told = [message["content"] for message in fast.sent()["messages"]]
+    assert told == ["One.", "ok", "Two.", "ok", "Three.", "ok", "Four.", "ok", "Five."]
+    there.close()
+
+
 @BOTH
 @pytest.mark.parametrize("thread", [False, True])
 def test_what_is_deleted_while_it_is_put_together_is_no_fault_of_ours(
