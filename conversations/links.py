@@ -1,5 +1,7 @@
 """The rows that the tool calls of an answer have to leave before they may be shown."""
 
+from collections.abc import Callable
+
 from msgspec.structs import replace
 
 from conversations import ids
@@ -11,9 +13,13 @@ from translation.values import Link, Origin
 CALLS = (ToolStarted, ToolEnded, ToolDropped)
 
 
-def brought(events: list[Event], calls: dict[int, LinkRow]) -> tuple[LinkRow, ...]:
-    """What one upstream read brought or completed of `calls`; a call that starts gets its id here."""
-    rows = [_row(events, index, event, calls) for index, event in enumerate(events) if isinstance(event, CALLS)]
+def brought(events: list[Event], calls: dict[int, LinkRow], is_taken: Callable[[str], bool]) -> tuple[LinkRow, ...]:
+    """What one upstream read brought or completed of `calls`; a call that starts gets its id here, unless its upstream
+    has given it one that nobody has.
+    """
+    rows = [
+        _row(events, index, event, calls, is_taken) for index, event in enumerate(events) if isinstance(event, CALLS)
+    ]
     if not rows:
         return ()
     # A call that starts and ends in one read is one row.
@@ -28,11 +34,17 @@ def known(row: LinkRow, upstream: str, model: str, turn: int) -> Link:
 
 
 def _row(
-    events: list[Event], index: int, event: ToolStarted | ToolEnded | ToolDropped, calls: dict[int, LinkRow]
+    events: list[Event],
+    index: int,
+    event: ToolStarted | ToolEnded | ToolDropped,
+    calls: dict[int, LinkRow],
+    is_taken: Callable[[str], bool],
 ) -> LinkRow:
     match event:
         case ToolStarted():
-            started = event if event.id else replace(event, id=ids.tool_use_id())
+            started = event
+            if not event.id or is_taken(event.id) or any(row.tool_use_id == event.id for row in calls.values()):
+                started = replace(event, id=ids.tool_use_id())
             events[index] = started
             names = (storable(started.name, 200), storable(started.upstream_name or started.name, 200))
             row = LinkRow(started.id, *names, storable_id(started.upstream_id), started.call)

@@ -9,13 +9,15 @@ from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from conversations.store import others, reads
 from conversations.store.reads import Answer, Delivered
 from conversations.store.writes import DIED, NO_TIME, ClaimRow, CloseLost
 from translation import adapters
 from translation.accumulator import Accumulator, unfolded
 from translation.errors import BridgeError, ConversationEnded, ThreadRefused
-from translation.events import Finished, MessageStart, MessageStop, WireEvent
+from translation.events import Finished, MessageStart, MessageStop, ToolStarted, WireEvent
 from translation.values import Note, Usage
 
 if TYPE_CHECKING:
@@ -73,7 +75,8 @@ class Repeat:
             stored = await self._bridge.store.read(partial(reads.delivered, turn=holder.turn), None)
             if stored is not None:
                 self.done, self.notes = True, list(stored.notes)
-                return self._said(await self._relayed(holder.turn) or _unfolded(stored, self.ask.request.model))
+                relayed = await self._relayed(holder.turn, stored)
+                return self._said(relayed or _unfolded(stored, self.ask.request.model))
         self._turn = turn = await self._bridge.open(self.ask, anew=complete)
         self.conversation_id = turn.conversation_id
         wire = await turn.begin()
@@ -132,7 +135,7 @@ class Repeat:
         self.done, self.notes, self.accumulator = turn.done, turn.notes, turn.accumulator
         self.conversation_id = turn.conversation_id
 
-    async def _relayed(self, turn: int) -> list[WireEvent]:
+    async def _relayed(self, turn: int, stored: Delivered) -> list[WireEvent]:
         """An answer in the client's own dialect, as its upstream wrote it; nothing where that is not to be had."""
         aimed, target = self._prepared.aimed, self._prepared.route.target
         if self._prepared.offered.tools or not adapters.relays(target.profile):
@@ -142,7 +145,9 @@ class Repeat:
             return []
         decoder = adapters.adapter(target.profile).decoder(aimed.request, target, aimed.sent, raw.content_type)
         events = [*decoder.feed(raw.answer), *decoder.close()]
-        writer = adapters.writer(target.profile, aimed.request, "")
+        if any(isinstance(event, ToolStarted) and not _has(stored, event.id) for event in events):
+            return []  # its calls were given other ids
+        writer = adapters.writer(target.profile, aimed.request, stored.message_id)
         wire = writer.feed(events)
         finished = next((event for event in events if isinstance(event, Finished)), None)
         return [*wire, *writer.finish(finished, Usage())] if finished is not None else []
@@ -150,6 +155,10 @@ class Repeat:
     def _said(self, wire: list[WireEvent]) -> list[WireEvent]:
         self.accumulator.feed(wire)
         return wire
+
+
+def _has(stored: Delivered, tool_use_id: str) -> bool:
+    return msgspec.json.encode(tool_use_id) in stored.content
 
 
 def _unfolded(stored: Delivered, model: str) -> list[WireEvent]:

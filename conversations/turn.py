@@ -40,7 +40,7 @@ from translation.errors import (
     UpstreamFault,
 )
 from translation.events import Event, Failed, Finished, MessageStart, WireEvent
-from translation.values import Note, Origin, Request, Usage
+from translation.values import Note, Origin, Request, ToolUse, Usage
 
 if TYPE_CHECKING:
     from conversations.bridge import Bridge
@@ -291,7 +291,7 @@ class Turn:
     # ------------------------------------------------------------ each upstream read
 
     async def _advance(self, events: list[Event]) -> list[WireEvent]:
-        if rows := links.brought(events, self.calls):
+        if rows := links.brought(events, self.calls, self._is_taken):
             await self._store_links(rows)
         wire = self.attempt.write(events)
         match events[-1]:
@@ -302,6 +302,13 @@ class Turn:
                     raise error
                 self._failure = error  # what came before it is shown first
         return wire
+
+    def _is_taken(self, tool_use_id: str) -> bool:
+        """Whether another call has this id: clients lose the second one of a history."""
+        told = (block for message in self.prepared.received.messages for block in message.blocks)
+        return tool_use_id in self.conversation.links or any(
+            type(block) is ToolUse and block.id == tool_use_id for block in told
+        )
 
     async def _store_links(self, rows: tuple[LinkRow, ...]) -> None:
         row, target = self.conversation.row, self.prepared.route.target

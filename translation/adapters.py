@@ -63,7 +63,7 @@ def writer(profile: Profile, request: Request, message_id: str, hosted: Mapping[
     if relays(profile) and hosted is not None:
         return HostedRelay(hosted)
     if relays(profile):
-        return RelayWriter()
+        return RelayWriter(message_id if request.thread is not None else "")  # a thread goes on by its message's id
     return BlockWriter(
         signature=OUR_SIGNATURE + message_id,
         eager=frozenset(tool.name for tool in request.tools if tool.eager),

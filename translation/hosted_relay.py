@@ -19,9 +19,11 @@ from translation.events import (
     MessageDelta,
     MessageStart,
     MessageStop,
+    ToolStarted,
     WireEvent,
 )
 from translation.hosted import Offer, call_block
+from translation.relay import called, minted
 from translation.values import Usage
 from translation.writer import STOP_REASONS
 
@@ -38,6 +40,7 @@ class HostedRelay:
     def __init__(self, hosted: Mapping[str, Offer]) -> None:
         self._hosted = hosted
         self._blocks = 0
+        self._call_id = ""  # of the call that begins, where it is not the upstream's
         self._call: tuple[str, Offer] | None = None  # one of ours, which is shown when it is complete
         self._arguments: list[str] = []
 
@@ -48,8 +51,11 @@ class HostedRelay:
         out: list[WireEvent] = []
         for event in events:
             said = event.event if isinstance(event, Frame) else None
-            if isinstance(said, BlockStart):
-                self._start(said.block, out)
+            if isinstance(event, ToolStarted):
+                self._call_id = minted(event)
+            elif isinstance(said, BlockStart):
+                id_, self._call_id = self._call_id, ""
+                self._start(called(said.block, id_) if id_ else said.block, out)
             elif self._call is not None and isinstance(said, BlockDelta):
                 self._arguments.append(said.text)
             elif self._call is not None and isinstance(said, BlockStop):

@@ -1,6 +1,7 @@
 """Which conversation a request belongs to, and what the store adds to it: DESIGN.md section 5."""
 
 import json
+import re
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from itertools import count, pairwise
@@ -14,7 +15,7 @@ from tests.api.conftest import BOTH, CHAT, Connect, Serve, Served
 from tests.servers import chat
 from tests.servers.client import TOOL, Client, body, folded, names, result
 from tests.servers.ports import wait_until
-from tests.servers.script import Gate, Silence, json_answer, sse_answer
+from tests.servers.script import Answer, Gate, Silence, json_answer, sse_answer
 from tests.servers.upstream import ScriptedUpstream
 from tests.torture.clock import skewed
 
@@ -478,6 +479,77 @@ def test_a_retry_gets_all_that_anthropic_said(
     assert first.text == second.text
     assert ("container_1" in first.text, "priority" in first.text) == (True, True)
     assert len(shared_upstream.requests) == 1
+
+
+@pytest.fixture
+def like_anthropic(serve: Serve, shared_upstream: ScriptedUpstream) -> Served:
+    """In front of a server that only speaks like Anthropic, and calls everything the same."""
+    return serve(ANTHROPIC_API_KEY="sk-ant-x", ANTHROPIC_UPSTREAM_URL=f"{shared_upstream.url}/v1")
+
+
+def always_called_the_same(block: dict[str, Any], *, stream: bool) -> Answer:
+    reason = "tool_use" if block["type"] == "tool_use" else "end_turn"
+    message = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": [block],
+               "usage": {"input_tokens": 1, "output_tokens": 1}}  # fmt: skip
+    end = {"stop_reason": reason, "stop_sequence": None}
+    if not stream:
+        return json_answer({**message, **end})
+    events: list[dict[str, Any]] = [
+        {"type": "message_start", "message": {**message, **end, "content": [], "stop_reason": None}},
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": end, "usage": message["usage"]},
+        {"type": "message_stop"},
+    ]
+    return sse_answer(*(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events))
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_threads_whose_messages_an_upstream_calls_the_same_are_two(
+    like_anthropic: Served, connect: Connect, stream: bool
+) -> None:
+    client, asked = connect(like_anthropic), {"model": "anthropic/m", "stream": stream}
+    for words in ("A1", "B1", "A2", "A3"):
+        answer = always_called_the_same({"type": "text", "text": words}, stream=stream)
+        like_anthropic.upstream.queue("/v1/messages", answer)
+
+    def ask(words: str, previous: str = "") -> str:
+        response = client.ask(words, headers={"x-stainless-retry-count": "1"}, **asked, **threaded(previous))
+        assert response.status_code == 200, response.text
+        return re.findall(r'"id": ?"(msg_\w+)"', response.text)[0]
+
+    one, _ = ask("One."), ask("Other.")
+    two = ask("Go on.", one)
+    assert ask("Go on.", one) == two, "a retry hears of the same message"
+    ask("And on.", two)
+    told = [message["content"] for message in like_anthropic.sent()["messages"]]
+    assert [said if isinstance(said, str) else said[0]["text"] for said in told] == [
+        "One.", "A1", "Go on.", "A2", "And on.",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_calls_that_an_upstream_calls_the_same_are_two(like_anthropic: Served, connect: Connect, stream: bool) -> None:
+    """Claude Code loses the second of two calls with one id."""
+    client = connect(like_anthropic)
+    asked = {"model": "anthropic/m", "tools": [TOOL], "headers": {"x-conversation-id": "same"}}
+    for city in ("Oslo", "Rome"):
+        call = {"type": "tool_use", "id": "toolu_1", "name": "get_weather", "input": {"city": city}}
+        like_anthropic.upstream.queue("/v1/messages", always_called_the_same(call, stream=stream))
+    history: list[Any] = ["Weather?"]
+    for _ in range(2):
+        first, again = (
+            folded(client.events(*history, **asked)) if stream else client.ask(*history, **asked).json()["content"]
+            for _ in range(2)
+        )
+        assert first == again
+        history += [{"role": "assistant", "content": first}, result(first[0]["id"])]
+    mappings = client.mappings("same")
+    assert [mapping["arguments"] for mapping in mappings] == [{"city": "Oslo"}, {"city": "Rome"}]
+    assert [mapping["tool_use_id"] for mapping in mappings] == ["toolu_1", history[-2]["content"][0]["id"]]
+    like_anthropic.upstream.queue("/v1/messages", always_called_the_same({"type": "text", "text": "ok"}, stream=False))
+    assert client.ask(*history, **asked).status_code == 200
+    assert like_anthropic.sent()["messages"][-1] == history[-1]
 
 
 def test_a_retry_of_a_failed_request_takes_over(client: Client, served: Served) -> None:

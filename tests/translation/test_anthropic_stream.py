@@ -1,5 +1,6 @@
 """Anthropic's answers: watched, and passed on byte for byte."""
 
+import json
 from typing import Any
 
 import msgspec
@@ -12,7 +13,16 @@ from tests.translation.captures import CAPTURES, Case, cases, check, check_cut, 
 from translation.accumulator import Accumulator
 from translation.client.render import message_body, sse
 from translation.errors import TruncatedStream, UpstreamProtocolError
-from translation.events import Event, Failed, Finished, Frame, MessageDelta, ToolEnded, ToolStarted, WireEvent
+from translation.events import (
+    Event,
+    Failed,
+    Finished,
+    Frame,
+    MessageDelta,
+    ToolEnded,
+    ToolStarted,
+    WireEvent,
+)
 from translation.providers.anthropic import Anthropic
 from translation.providers.anthropic_stream import AnthropicStream
 from translation.providers.anthropic_whole import AnthropicWhole
@@ -455,3 +465,57 @@ def test_a_whole_answer_that_is_none_is_an_error(body: bytes, error: str) -> Non
     (failed,) = [*decoder.feed(body), *decoder.close()]
     assert isinstance(failed, Failed)
     assert type(failed.error).__name__ == error
+
+
+# ---------------------------------------------------------------- ids that are not the upstream's
+
+
+def renamed(events: list[Event], id_: str) -> list[Event]:
+    """As the bridge does with a call whose id another one has."""
+    return [replace(event, id=id_) if isinstance(event, ToolStarted) else event for event in events]
+
+
+def test_a_message_of_a_thread_has_the_bridges_own_id() -> None:
+    upstream = capture("text").upstream
+    lines = upstream.replace(b'{"type":"message_start"', b'{\ndata: "type":"message_start"')
+    writer, kept = RelayWriter("msg_ours"), Accumulator()
+    out = writer.feed(AnthropicStream().feed(lines))
+    kept.feed(out)
+    theirs, ours = (json.loads(raw.split(b"data: ")[1].split(b"\n\n")[0]) for raw in (upstream, sse(out)))
+    assert ours == {**theirs, "message": {**theirs["message"], "id": "msg_ours"}}
+    assert kept.id == "msg_ours"
+
+
+@pytest.mark.parametrize("streams", [False, True])
+@pytest.mark.parametrize("usage", [{"input_tokens": 1, "output_tokens": 2}, None])
+def test_a_whole_answer_has_them_too(streams: bool, usage: dict[str, int] | None) -> None:
+    call = {"type": "tool_use", "id": "toolu_1", "name": "get_weather", "input": {"city": "Oslo"}}
+    message = {
+        "id": "msg_1", "type": "message", "role": "assistant", "model": "m", "usage": usage, "container": None,
+        "content": [{"type": "text", "text": "toolu_1"}, call], "stop_reason": "tool_use", "stop_sequence": None,
+    }  # fmt: skip
+    decoder, writer, kept = AnthropicWhole(streams=streams), RelayWriter("msg_ours"), Accumulator()
+    decoder.feed(json.dumps(message).encode())
+    events = renamed(decoder.close(), "toolu_ours")
+    kept.feed([writer.start("msg_ours", "m", Usage())])
+    out = writer.feed(events)
+    assert isinstance(events[-1], Finished)
+    kept.feed([*out, *writer.finish(events[-1], Usage())])
+    assert (kept.id, [block.get("id") for block in json.loads(kept.content)]) == ("msg_ours", [None, "toolu_ours"])
+    if streams:
+        assert b"msg_ours" in sse(out)
+        assert b"toolu_ours" in sse(out)
+    elif usage:
+        told = [{"type": "text", "text": "toolu_1"}, {**call, "id": "toolu_ours"}]
+        assert json.loads(kept.body) == {**message, "id": "msg_ours", "content": told}
+
+
+def test_a_call_of_a_stream_has_the_id_that_it_is_given() -> None:
+    decoder = AnthropicStream()
+    events = decoder.feed(capture("thinking_and_parallel_calls").upstream)
+    first = next(index for index, event in enumerate(events) if isinstance(event, ToolStarted))
+    theirs = [event.id for event in events if isinstance(event, ToolStarted)]
+    accumulator = Accumulator()
+    accumulator.feed(RelayWriter().feed([*renamed(events[: first + 1], "toolu_ours"), *events[first + 1 :]]))
+    ids = [block["id"] for block in json.loads(accumulator.content) if block["type"] == "tool_use"]
+    assert ids == ["toolu_ours", *theirs[1:]]

@@ -134,3 +134,20 @@ def test_anthropics_answers_become_one_message() -> None:
     assert (blocks[0]["signature"], blocks[1]["id"], blocks[1]["input"]) == ("sig", "toolu_1", {"a": 1})
     assert not [event for event in wire if isinstance(event, BlockDelta) and event.kind == "input_json_delta"]
     assert wire[-2] == MessageDelta("tool_use", Usage())
+
+
+def test_a_call_whose_id_another_one_has_is_shown_under_its_own() -> None:
+    relay = HostedRelay(HOSTED)
+    tool = b'{"type":"tool_use","id":"toolu_1","name":"%b","input":{}}'
+    wire = relay.feed(
+        [
+            ToolStarted(0, "weather", id="toolu_a", upstream_id="toolu_1"),
+            frame(BlockStart(0, tool % b"weather")),
+            frame(BlockStop(0)),
+            ToolStarted(1, "theirs", id="toolu_b", upstream_id="toolu_1"),
+            frame(BlockStart(1, tool % b"theirs")),
+            frame(BlockStop(1)),
+        ]
+    )
+    ids = [json.loads(event.block)["id"] for event in wire if isinstance(event, BlockStart)]
+    assert ids == ["toolu_a", "toolu_b"]
