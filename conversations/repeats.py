@@ -71,7 +71,7 @@ class Repeat:
     async def begin(self) -> list[WireEvent]:
         holder = await self._ended()
         complete = holder is not None and holder.status == "complete"
-        if holder is not None and complete:
+        if holder is not None and complete and not self._goes_on(holder):
             stored = await self._bridge.store.read(partial(reads.delivered, turn=holder.turn), None)
             if stored is not None:
                 self.done, self.notes = True, list(stored.notes)
@@ -82,6 +82,11 @@ class Repeat:
         wire = await turn.begin()
         self._follow(turn)
         return wire
+
+    def _goes_on(self, holder: Answer) -> bool:
+        """What only appends ("yes") is said again, and anew, once the conversation has gone on since."""
+        identity, base = self.ask.identity, self._prepared.base
+        return identity.append and not identity.retry_count and base is not None and base.turn > holder.turn
 
     async def read(self) -> list[WireEvent]:
         if self._turn is None:

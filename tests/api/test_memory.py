@@ -175,6 +175,20 @@ def test_append_puts_the_history_system_and_tools_before_what_is_new(client: Cli
     assert client.ask("x", headers={"x-conversation-mode": "append"}).status_code == 400
 
 
+def test_the_same_words_can_be_appended_again_once_the_conversation_has_gone_on(client: Client, served: Served) -> None:
+    """Until then they are the same request again, as is one that says that it is a retry."""
+    served.chat(*(chat.text(f"Answer {number}.") for number in range(4)))
+    append = {"x-conversation-id": "yes", "x-conversation-mode": "append"}
+    retry = {**append, "x-stainless-retry-count": "1"}
+    said = [
+        client.ask(words, headers=headers).json()["content"][0]["text"].split()[1]
+        for words, headers in (("Yes", append), ("Yes", append), ("No", append), ("Yes", retry), ("Yes", append))
+    ]
+    assert said == ["0.", "0.", "1.", "0.", "2."]
+    told = [message["content"] for message in served.sent()["messages"]]
+    assert told == ["Yes", "Answer 0.", "No", "Answer 1.", "Yes"]
+
+
 def test_append_goes_on_from_the_last_answer_whatever_its_processs_clock_said(
     serve: Serve, connect: Connect, postgres_url: str, tmp_path: Path
 ) -> None:
