@@ -96,7 +96,8 @@ async def prepare(
     hashes = await beside(size_of(request), chain, request.messages)
     resolved = await state.resolve(key, request, identity, hashes)
     conversation = resolved.conversation
-    asked, hashes = await _completed(state, resolved, request, hashes)
+    broken = await _broken_off(state, conversation, request, hashes) if identity.append else None
+    asked, hashes = await _completed(state, resolved, request, hashes, broken)
     received = asked
     wants = wanted(received, hashes)
     snapshot = await _known(state, conversation, wants, identity)
@@ -219,11 +220,24 @@ async def _ran(
     return Stored(results, origins), tuple(run for run in runs if run.tool_use_id in last)
 
 
+async def _broken_off(
+    state: State, conversation: Conversation, request: Request, hashes: tuple[bytes, ...]
+) -> Answer | None:
+    """The turn that was cut off (a crash, a disconnect) after it had shown the call that is answered here."""
+    if not _brings_result(request):
+        return None
+    link = continues(request, await state.know(conversation, wanted(request, hashes)))
+    turn = await state.answer_of_turn(link.turn_id) if link is not None else None
+    return turn if turn is not None and not turn.answer_hash else None
+
+
 async def _completed(
-    state: State, resolved: Resolved, request: Request, hashes: tuple[bytes, ...]
+    state: State, resolved: Resolved, request: Request, hashes: tuple[bytes, ...], broken: Answer | None
 ) -> tuple[Request, tuple[bytes, ...]]:
     """A request that holds only what is new gets the stored history, system and tools put before it."""
     base, conversation = resolved.base, resolved.conversation
+    if broken is not None:  # the history up to its call comes with the call
+        return await _in_context(state, conversation, request, broken), hashes
     if base is None:
         return request, hashes
     if request.thread is not None:
@@ -238,14 +252,20 @@ async def _completed(
             code="thread_unsupported_request",
         )
     history = tuple(parse_message(item.role, item.content) for item in stored)
-    changed = replace(request, messages=history + request.messages)
+    changed = await _in_context(state, conversation, request, base)
+    whole = replace(changed, messages=history + request.messages)
+    return whole, (*(item.chain_hash for item in stored), *chain(request.messages, base.answer_hash))
+
+
+async def _in_context(state: State, conversation: Conversation, request: Request, base: Answer) -> Request:
+    """With the `system` and `tools` of an earlier turn, where they are left out."""
     if not request.raw_system and base.system_digest:
         raw = await state.blob(conversation, base.system_digest)
-        changed = replace(changed, raw_system=raw, system=parse_system(raw))
+        request = replace(request, raw_system=raw, system=parse_system(raw))
     if not request.raw_tools and base.tools_digest:
         raw = await state.blob(conversation, base.tools_digest)
-        changed = replace(changed, raw_tools=raw, tools=parse_tools(msgspec.Raw(raw), request.betas))
-    return changed, (*(item.chain_hash for item in stored), *chain(request.messages, base.answer_hash))
+        request = replace(request, raw_tools=raw, tools=parse_tools(msgspec.Raw(raw), request.betas))
+    return request
 
 
 def _brings_result(request: Request) -> bool:

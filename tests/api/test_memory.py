@@ -189,6 +189,32 @@ def test_the_same_words_can_be_appended_again_once_the_conversation_has_gone_on(
     assert told == ["Yes", "Answer 0.", "No", "Answer 1.", "Yes"]
 
 
+@pytest.mark.parametrize("before", [False, True])
+def test_the_result_of_a_call_that_a_crash_cut_off_can_be_appended(
+    serve: Serve, connect: Connect, before: bool
+) -> None:
+    """With what had been asked when the call was made, not only what had been answered before."""
+    served = serve()
+    client = connect(served)
+    append = {"x-conversation-id": "cut", "x-conversation-mode": "append"}
+    context: dict[str, Any] = {"system": "Be brief.", "tools": [TOOL]}
+    if before:
+        served.chat(chat.text("Hello."))
+        client.ask("Hi.", headers=append, **context)
+    served.chat(sse_answer(*chat.call_chunks(CALL), Silence()))
+    with client.stream("Weather?", headers=append, **({} if before else context)) as (_, events):
+        call = next(event.data["content_block"] for event in events if event.name == "content_block_start")
+        served.bridge.crash()
+    served.bridge.start()
+    served.chat(chat.text("Sunny."), chat.text("Dark."))
+    assert client.ask(result(call["id"]), headers=append).status_code == 200
+    assert client.ask("Tonight?", headers=append).status_code == 200
+    told = [message["role"] for message in served.sent()["messages"]]
+    earlier = ["user", "assistant"] if before else []
+    assert told == ["system", *earlier, "user", "assistant", "tool", "assistant", "user"]
+    assert served.sent()["tools"][0]["function"]["name"] == "get_weather"
+
+
 def test_append_goes_on_from_the_last_answer_whatever_its_processs_clock_said(
     serve: Serve, connect: Connect, postgres_url: str, tmp_path: Path
 ) -> None:
@@ -530,7 +556,7 @@ def test_threads_whose_messages_an_upstream_calls_the_same_are_two(
     def ask(words: str, previous: str = "") -> str:
         response = client.ask(words, headers={"x-stainless-retry-count": "1"}, **asked, **threaded(previous))
         assert response.status_code == 200, response.text
-        return re.findall(r'"id": ?"(msg_\w+)"', response.text)[0]
+        return str(re.findall(r'"id": ?"(msg_\w+)"', response.text)[0])
 
     one, _ = ask("One."), ask("Other.")
     two = ask("Go on.", one)
@@ -546,7 +572,7 @@ def test_threads_whose_messages_an_upstream_calls_the_same_are_two(
 def test_calls_that_an_upstream_calls_the_same_are_two(like_anthropic: Served, connect: Connect, stream: bool) -> None:
     """Claude Code loses the second of two calls with one id."""
     client = connect(like_anthropic)
-    asked = {"model": "anthropic/m", "tools": [TOOL], "headers": {"x-conversation-id": "same"}}
+    asked: dict[str, Any] = {"model": "anthropic/m", "tools": [TOOL], "headers": {"x-conversation-id": "same"}}
     for city in ("Oslo", "Rome"):
         call = {"type": "tool_use", "id": "toolu_1", "name": "get_weather", "input": {"city": city}}
         like_anthropic.upstream.queue("/v1/messages", always_called_the_same(call, stream=stream))
