@@ -6,7 +6,7 @@ from urllib.parse import quote, urlsplit
 import httpx
 import msgspec
 
-from conversations.hosted.addresses import Allowed
+from conversations.hosted.addresses import Allowed, Pinned
 from conversations.hosted.values import Endpoint, ToolFailed
 from conversations.transport import Transport
 from translation.unreadable import UNREADABLE
@@ -29,26 +29,35 @@ async def call(transport: Transport, allowed: Allowed, endpoint: Endpoint, argum
     """The endpoint's answer. Raises ToolFailed; the caller limits the time."""
     url, rest = _filled(endpoint.url, _object(arguments))
     pinned = await allowed.pin(url)
-    target = pinned.url
-    headers = [("accept", "application/json, text/*;q=0.9"), ("accept-encoding", "identity"), *endpoint.headers]
-    content = b""
-    if endpoint.method in QUERIES:
-        target = target.copy_merge_params({name: _worded(value) for name, value in rest.items()}) if rest else target
-    else:
-        headers.append(("content-type", "application/json"))
-        content = msgspec.json.encode(rest)
-    timeouts = {"connect": CONNECT_SECONDS, "read": None, "write": None, "pool": None}
-    extensions = {"connect_to": pinned.address, "timeout": timeouts}
-    request = httpx.Request(endpoint.method, target, headers=headers, content=content, extensions=extensions)
+    host = pinned.url.host
     try:
-        response = await transport.handle_async_request(request)
+        response = await transport.handle_async_request(_request(endpoint, pinned, rest))
         return await _answer(response, limit)
     except httpx.ConnectError:
-        raise ToolFailed("unreachable", f"no connection to {target.host}") from None
+        raise ToolFailed("unreachable", f"no connection to {host}") from None
     except httpx.TimeoutException:
-        raise ToolFailed("timeout", f"{target.host} did not answer in time") from None
+        raise ToolFailed("timeout", f"{host} did not answer in time") from None
     except httpx.HTTPError:
-        raise ToolFailed("protocol", f"{target.host} did not answer as HTTP asks") from None
+        raise ToolFailed("protocol", f"{host} did not answer as HTTP asks") from None
+
+
+def _request(endpoint: Endpoint, pinned: Pinned, arguments: dict[str, object]) -> httpx.Request:
+    """Raises ToolFailed for what no request can hold."""
+    target, content = pinned.url, b""
+    headers = [("accept", "application/json, text/*;q=0.9"), ("accept-encoding", "identity"), *endpoint.headers]
+    timeouts = {"connect": CONNECT_SECONDS, "read": None, "write": None, "pool": None}
+    extensions = {"connect_to": pinned.address, "timeout": timeouts}
+    if endpoint.method not in QUERIES:
+        headers.append(("content-type", "application/json"))
+        content = msgspec.json.encode(arguments)
+    try:
+        if endpoint.method in QUERIES and arguments:
+            target = target.copy_merge_params({name: _worded(value) for name, value in arguments.items()})
+        return httpx.Request(endpoint.method, target, headers=headers, content=content, extensions=extensions)
+    except httpx.InvalidURL:
+        raise ToolFailed("arguments", "the arguments are too long for the tool's address") from None
+    except UnicodeEncodeError:
+        raise ToolFailed("refused", "a header of the tool holds characters that HTTP does not know") from None
 
 
 async def _answer(response: httpx.Response, limit: int) -> str:

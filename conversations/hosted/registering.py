@@ -105,12 +105,18 @@ def _check(asked: Registration) -> None:
         raise InvalidRequest("timeout: seconds, from 0.1 to 86400")
     for header, value in asked.headers.items():
         named = header.isascii() and header.replace("-", "").replace("_", "").isalnum() and len(header) <= HEADER_MOST
-        if not named or not value.isprintable():
+        if not named or not _is_sent(value):
             raise InvalidRequest(f"headers: {header[:100]!r} is not a header")
+    if not _is_sent(asked.authorization_token):
+        raise InvalidRequest("authorization_token: no header can hold it")
     try:
         check_url(asked.url)
     except ToolFailed as failed:
         raise InvalidRequest(f"url: {failed.text}") from None
+
+
+def _is_sent(value: str) -> bool:
+    return value.isascii() and value.isprintable()
 
 
 def _forget(key: ApiKey, name: str) -> bool:

@@ -87,6 +87,24 @@ def test_argument_that_the_address_needs_may_be_missing(tools: Tools) -> None:
     assert tools.server.requests == []
 
 
+def test_arguments_that_no_address_can_hold_are_an_error_result(tools: Tools) -> None:
+    tools.register(method="GET")
+    found = outcome(tools, json_answer(1), {"city": "x" * 70_000})
+    assert (found["is_error"], "too long" in found["content"][0]["text"]) == (True, True)
+    (run,) = tools.served.records.executions(tools.client.api_key)
+    assert run.error == "arguments"
+
+
+def test_header_that_http_does_not_know_is_an_error_result(tools: Tools) -> None:
+    """A secret that an operator entered, or one of a row that is older than the checks."""
+    tools.register()
+    rows = tools.served.records.rows("HostedTool").filter(owner__digest=digest(tools.client.api_key))
+    rows.update(headers="X-Team: naïve")
+    tools.register("other", "/other")  # every process reads what is registered anew
+    found = outcome(tools, json_answer(1))
+    assert (found["is_error"], "a header of the tool" in found["content"][0]["text"]) == (True, True)
+
+
 def test_secrets_reach_the_tool_and_are_shown_nowhere(tools: Tools) -> None:
     shown = tools.register(headers={"Authorization": "Bearer s3cret-s3cret", "X-Team": "blue"})
     assert shown["headers"] == ["Authorization", "X-Team"]
@@ -137,6 +155,9 @@ def test_tools_are_listed_replaced_and_removed(tools: Tools) -> None:
         ({"timeout": 0}, "timeout:"),
         ({"headers": {"X-A": "a\nb"}}, "headers:"),
         ({"headers": {"X A": "a"}}, "headers:"),
+        ({"headers": {"X-A": "naïve"}}, "headers:"),
+        ({"authorization_token": "tökén"}, "authorization_token:"),
+        ({"authorization_token": "a\r\nX-Evil: 1"}, "authorization_token:"),
         ({"headers": {"X" * 200: "a"}}, "headers:"),
         ({"description": "a\0b"}, "description:"),
         ({"surprise": 1}, "surprise"),
