@@ -12,6 +12,7 @@ from conversations.store import others
 
 HOUR = dt.timedelta(hours=1)
 DAY = dt.timedelta(days=1)
+LONGEST = 36_500 * DAY  # "for ever": databases cannot tell a time that is much longer ago
 DEAD_AFTER = dt.timedelta(seconds=others.DEAD_AFTER)
 LEDGER: tuple[type[UsageEntry] | type[ToolEntry], ...] = (UsageEntry, ToolEntry)
 
@@ -45,7 +46,7 @@ def _due(column: str, own: str, unit: dt.timedelta, default: dt.timedelta | None
     """Older than the period that the key has for itself in `own`, or than the bridge's."""
     periods = list(ApiKey.objects.exclude(**{own: None}).values_list(own, flat=True).distinct())
     others = {f"api_key__{own}": None} if periods else {}
-    due = Q(pk__in=()) if default is None else Q(**others, **{f"{column}__lt": Now() - default})
+    due = Q(pk__in=()) if default is None else Q(**others, **{f"{column}__lt": Now() - min(default, LONGEST)})
     for period in periods:
-        due |= Q(**{f"api_key__{own}": period, f"{column}__lt": Now() - period * unit})
+        due |= Q(**{f"api_key__{own}": period, f"{column}__lt": Now() - min(LONGEST / unit, period) * unit})
     return due

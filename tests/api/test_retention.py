@@ -71,6 +71,19 @@ def test_only_what_is_idle_and_nobodys_is_purged(client: Client, served: Served)
 
 
 @BOTH
+@pytest.mark.parametrize("for_ever", [99_999_999, 1e300])
+def test_a_key_that_keeps_for_ever_does_not_keep_others_from_being_purged(
+    client: Client, served: Served, connect: Connect, for_ever: float
+) -> None:
+    keeper = connect(served, inactivity_hours=for_ever, content_hours=for_ever, ledger_days=99_999_999)
+    for each in (client, keeper):
+        talk(each, served, "idle")
+        age(served, each, "idle")
+    assert "left for next time: 0 conversations" in manage(served, "purge_inactive")
+    assert (client.conversations(), len(keeper.conversations())) == ([], 1)
+
+
+@BOTH
 def test_two_purges_at_once_share_the_work(client: Client, served: Served) -> None:
     names = [f"c-{number}" for number in range(30)]
     for name in names:
