@@ -2,9 +2,11 @@
 
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote
 
 from django.core.exceptions import ImproperlyConfigured
+
+from bridge_project.environment import split
 
 # WAL lets readers and the one writer work side by side; FULL makes each commit survive a power cut.
 SQLITE_PRAGMAS = "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON"
@@ -17,7 +19,7 @@ ALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3,
 def database(url: str | None, home: Path) -> dict[str, Any]:
     if url is None:
         return sqlite(str(home / "bridge.sqlite3"))
-    parts = urlsplit(url)
+    parts = split("DATABASE_URL", url)
     match parts.scheme:
         case "sqlite":
             # sqlite:///relative.db and sqlite:////absolute.db: the first slash only separates.
@@ -26,7 +28,7 @@ def database(url: str | None, home: Path) -> dict[str, Any]:
                 raise ImproperlyConfigured("DATABASE_URL must be sqlite:///relative/path or sqlite:////absolute/path")
             return sqlite(path)
         case "postgres" | "postgresql":
-            return postgresql(url)
+            return postgresql(parts)
         case scheme:
             raise ImproperlyConfigured(f"DATABASE_URL has the scheme {scheme!r}; it must be postgres or sqlite")
 
@@ -43,15 +45,10 @@ def sqlite(path: str) -> dict[str, Any]:
     }
 
 
-def postgresql(url: str) -> dict[str, Any]:
-    parts = urlsplit(url)
+def postgresql(parts: SplitResult) -> dict[str, Any]:
     name = unquote(parts.path.lstrip("/"))
     if not name:
         raise ImproperlyConfigured("DATABASE_URL names no database: postgres://user:password@host:port/name")
-    try:
-        port = parts.port
-    except ValueError as error:
-        raise ImproperlyConfigured(f"DATABASE_URL: {error}") from error
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": name,
@@ -59,7 +56,7 @@ def postgresql(url: str) -> dict[str, Any]:
         "PASSWORD": unquote(parts.password or ""),
         # A percent-encoded host is a socket directory.
         "HOST": unquote(parts.hostname or ""),
-        "PORT": str(port or ""),
+        "PORT": str(parts.port or ""),
         "CONN_MAX_AGE": 60,
         "CONN_HEALTH_CHECKS": True,
         # Behind pgbouncer in transaction mode the next statement may reach another server connection: nothing may be

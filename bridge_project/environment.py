@@ -2,11 +2,12 @@
 
 import os
 from typing import TypeVar
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
 Choice = TypeVar("Choice", bound=str)
+MOST = 1e9  # of any number: what is beyond is no time that a clock could tell
 
 
 def optional(name: str) -> str | None:
@@ -48,8 +49,8 @@ def number(name: str, default: float, *, above: float = 0.0) -> float:
     except ValueError:
         parsed = float("nan")
     # Written so that NaN, which compares false with everything, is refused too.
-    if not above < parsed < float("inf"):
-        raise ImproperlyConfigured(f"{name} is {value!r}; it must be a number above {above:g}")
+    if not above < parsed <= MOST:
+        raise ImproperlyConfigured(f"{name} is {value!r}; it must be a number above {above:g}, at most {MOST:.0f}")
     return parsed
 
 
@@ -79,9 +80,26 @@ def service_url(name: str, *schemes: str) -> str | None:
         raise ImproperlyConfigured(
             f"{name} must be a URL: {', '.join(f'{each}://...' for each in schemes or ('scheme',))}"
         )
+    if schemes:
+        split(name, value)
     return value
+
+
+def split(name: str, url: str) -> SplitResult:
+    """The parts of a URL that may hold a password: what cannot be read may be a piece of that, and is not told."""
+    try:
+        parts = urlsplit(url)
+        parts.port  # noqa: B018 - read when it is asked for
+    except ValueError:
+        raise ImproperlyConfigured(
+            f"{name} cannot be read: its port is a number, and / ? # [ ] in its password have to be percent-encoded"
+        ) from None
+    return parts
 
 
 def password(url: str | None) -> str | None:
     """The secret part of a URL."""
-    return unquote(urlsplit(url).password or "") or None if url else None
+    try:
+        return unquote(urlsplit(url or "").password or "") or None
+    except ValueError:
+        return None

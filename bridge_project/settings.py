@@ -205,7 +205,7 @@ BRIDGE_INACTIVITY_HOURS = environment.number("BRIDGE_INACTIVITY_HOURS", 24.0)
 # 0: text is kept as long as its conversation.
 BRIDGE_CONTENT_HOURS = environment.number("BRIDGE_CONTENT_HOURS", 0.0)
 # A monthly budget needs a month of it.
-BRIDGE_LEDGER_DAYS = environment.integer("BRIDGE_LEDGER_DAYS", 400, least=32)
+BRIDGE_LEDGER_DAYS = environment.integer("BRIDGE_LEDGER_DAYS", 400, least=32, most=999_999_999)
 BRIDGE_UPSTREAM_RETRIES = environment.integer("BRIDGE_UPSTREAM_RETRIES", 2, most=10)
 BRIDGE_UPSTREAM_IDLE_SECONDS = environment.number("BRIDGE_UPSTREAM_IDLE_SECONDS", 300.0)
 BRIDGE_PING_SECONDS = environment.number("BRIDGE_PING_SECONDS", 10.0)
@@ -262,7 +262,8 @@ SECRETS = (
     SECRET_KEY,
     *BRIDGE_API_KEYS,
     *BRIDGE_ENCRYPTION_KEYS,
-    *filter(None, (BRIDGE_ADMIN_PASSWORD, BRIDGE_METRICS_TOKEN, *map(environment.password, (DATABASE_URL, REDIS_URL)))),
+    *filter(None, (BRIDGE_ADMIN_PASSWORD, BRIDGE_METRICS_TOKEN)),
+    *filter(None, map(environment.password, (DATABASE_URL, REDIS_URL, CELERY_BROKER_URL))),
     *(key for keys, _ in BRIDGE_UPSTREAMS.values() for key in keys),
 )
 LOGGING = {

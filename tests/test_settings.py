@@ -75,7 +75,7 @@ def test_what_is_no_integer_in_the_range_is_refused(monkeypatch: pytest.MonkeyPa
         environment.integer("X", 2, most=10)
 
 
-@pytest.mark.parametrize("value", ["x", "0", "-1", "nan", "inf"])
+@pytest.mark.parametrize("value", ["x", "0", "-1", "nan", "inf", "1e300"])
 def test_what_is_no_positive_number_is_refused(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv("X", value)
     with pytest.raises(ImproperlyConfigured, match=r"X is '.*'; it must be a number above 0"):
@@ -94,6 +94,19 @@ def test_what_is_no_url_of_a_service_is_refused_without_its_secret(monkeypatch: 
     monkeypatch.setenv("X", value)
     with pytest.raises(ImproperlyConfigured, match=r"^X must be a URL: redis://\.\.\., rediss://\.\.\.$"):
         environment.service_url("X", "redis", "rediss")
+
+
+@pytest.mark.parametrize("rest", ["[secret@host/x", "/secret@host/x", "#secret@host/x", "x@host:secret/x"])
+def test_a_url_that_cannot_be_read_is_refused_without_its_secret(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, rest: str
+) -> None:
+    monkeypatch.setenv("REDIS_URL", f"redis://me:secret{rest}")
+    with pytest.raises(ImproperlyConfigured, match=r"^REDIS_URL cannot be read") as refused:
+        environment.service_url("REDIS_URL", "redis")
+    with pytest.raises(ImproperlyConfigured, match=r"^DATABASE_URL cannot be read") as also:
+        database(f"postgres://me:secret{rest}", tmp_path)
+    assert "secret" not in f"{refused.value} {also.value}"
+    assert environment.password(f"amqp://me:secret{rest}") in (None, "secretx")
 
 
 @pytest.mark.parametrize("value", ["amqp://host", "memory://", "filesystem://", "redis://"])
@@ -174,6 +187,12 @@ def test_the_broker_is_files_unless_redis_or_another_is_named(tmp_path: Path) ->
     assert setting(tmp_path, name) == "filesystem://localhost/"
     assert setting(tmp_path, name, REDIS_URL="redis://r") == "redis://r"
     assert setting(tmp_path, name, REDIS_URL="redis://r", CELERY_BROKER_URL="amqp://q") == "amqp://q"
+
+
+def test_no_line_of_the_log_holds_a_password_of_a_service(tmp_path: Path) -> None:
+    secrets = setting(tmp_path, "SECRETS", REDIS_URL="redis://:one-one@r", CELERY_BROKER_URL="amqp://me:two%2Ftwo@q")
+    assert isinstance(secrets, list)
+    assert {"one-one", "two/two"} <= set(secrets)
 
 
 @pytest.mark.parametrize("missing", ["BRIDGE_SECRET_KEY", "BRIDGE_ALLOWED_HOSTS"])
