@@ -8,8 +8,10 @@ from django.core.checks import CheckMessage, Error, register
 
 from conversations import conf
 
+OURS = "toolbridge"  # the tag by which a start asks for these alone
 
-@register()
+
+@register(OURS)
 def model_map_names_configured_upstreams(*, app_configs: Iterable[AppConfig] | None, **_: object) -> list[CheckMessage]:
     configured = {upstream.provider for upstream in conf.current().upstreams} | {"demo"}
     model_map = conf.current().model_map
@@ -24,12 +26,12 @@ def model_map_names_configured_upstreams(*, app_configs: Iterable[AppConfig] | N
             messages.append(Error(f"{variable} is {target!r}; it must be provider/model", id="conversations.E001"))
         elif provider not in configured:
             messages.append(
-                checks.Warning(f"{variable} names {provider!r}, which is not configured", id="conversations.W001")
+                checks.Warning(f"{variable} names {provider!r}, which no variable configures", id="conversations.W001")
             )
     return messages
 
 
-@register()
+@register(OURS)
 def hold_is_shorter_than_idle(*, app_configs: Iterable[AppConfig] | None, **_: object) -> list[CheckMessage]:
     configuration = conf.current()
     if configuration.hold_seconds <= configuration.upstream_idle_seconds:
@@ -42,7 +44,7 @@ def hold_is_shorter_than_idle(*, app_configs: Iterable[AppConfig] | None, **_: o
     ]
 
 
-@register()
+@register(OURS)
 def cors_origins_are_origins(*, app_configs: Iterable[AppConfig] | None, **_: object) -> list[CheckMessage]:
     return [
         Error(f"BRIDGE_CORS_ORIGINS holds {origin!r}; an origin is scheme://host[:port]", id="conversations.E002")

@@ -61,6 +61,28 @@ def test_the_first_run_prints_credentials_that_work_and_the_second_does_not_repe
     assert "as printed by the first run" in printed
 
 
+def test_upstreams_of_the_admin_count_as_such_when_it_starts_again(start: StartTree, home: Path) -> None:
+    tree, printed = start()
+    assert "only the built-in demo" in printed
+    tree.stop()
+    with closing(sqlite3.connect(home / "bridge.sqlite3")) as database, database:
+        database.execute(
+            "INSERT INTO conversations_upstream (name, provider, base_url, secret, key_count, enabled, changed_at)"
+            " VALUES ('work', 'openai', '', x'', 0, 1, '2026-01-01')"
+        )
+    assert "demo" not in start()[1]
+
+
+def test_settings_that_do_not_fit_together_are_told(start: StartTree) -> None:
+    tree, _ = start(MODEL_MAP_SONNET="gpt-5.5", MODEL_MAP_OPUS="openai/gpt-5.5", BRIDGE_CORS_ORIGINS="a.example")
+    tree.stop()
+    assert set(tree.errors().splitlines()) >= {
+        "toolbridge: MODEL_MAP_OPUS names 'openai', which no variable configures",
+        "toolbridge: MODEL_MAP_SONNET is 'gpt-5.5'; it must be provider/model",
+        "toolbridge: BRIDGE_CORS_ORIGINS holds 'a.example'; an origin is scheme://host[:port]",
+    }
+
+
 def test_the_curl_line_works_when_pasted(start: StartTree) -> None:
     if shutil.which("curl") is None:
         pytest.skip("no curl on this machine")

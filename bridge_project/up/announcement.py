@@ -9,10 +9,11 @@ PROMPT = "Which tools do you have?"
 
 
 class FirstRun(NamedTuple):
-    """The secrets that this start has made; each is shown once and kept nowhere in clear."""
+    """The secrets that this start has made; each is shown once and kept nowhere in clear. And what it has found."""
 
     admin_password: str | None = None
     api_key: str | None = None
+    only_demo: bool = False  # neither the environment nor a row names an upstream
 
 
 def encode(first_run: FirstRun) -> bytes:
@@ -27,7 +28,7 @@ def banner(announced: bytes) -> str:
         f"  admin    {_url()}/admin/  user {settings.BRIDGE_ADMIN_USER}, {_password(first_run)}",
         f"  API key  {first_run.api_key or _where_the_key_is()}",
     ]
-    if not any(keys or url for keys, url in settings.BRIDGE_UPSTREAMS.values()):
+    if first_run.only_demo:
         lines += [
             "  upstream only the built-in demo, whose answers are made up: set OPENAI_API_KEY, for example, or add an",
             "           upstream in the admin",

@@ -2,18 +2,20 @@
 
 import secrets
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
+from django.core.checks import run_checks
 from django.db import DatabaseError, IntegrityError, connection
 
 from bridge_project.up import migrating
 from bridge_project.up.announcement import FirstRun
 from bridge_project.up.errors import StartError
 from conversations import keys
-from conversations.models import ApiKey
+from conversations.models import ApiKey, Upstream
 
 # SQLite reads the whole file to check it; a bigger one is trusted until a query fails.
 CHECKED_BYTES = 16 * 2**20
@@ -25,11 +27,17 @@ def prepare() -> FirstRun:
             check_file(Path(settings.DATABASES["default"]["NAME"]))
         if migrating.pending():
             migrating.migrate()
-        return FirstRun(admin_password=first_operator(), api_key=first_key())
+        return FirstRun(admin_password=first_operator(), api_key=first_key(), only_demo=only_demo())
     except (DatabaseError, sqlite3.Error) as error:
         raise StartError(f"the database {_database()} cannot be used: {_first_line(error)}") from error
     finally:
         connection.close()
+
+
+def complain() -> None:
+    """About settings that are served with, though not as they were meant: `manage.py check` says the same."""
+    for message in run_checks(tags=["toolbridge"]):
+        sys.stderr.write(f"toolbridge: {message.msg}\n")
 
 
 def check_file(path: Path) -> None:
@@ -63,6 +71,11 @@ def first_key() -> str | None:
         return None
     _, secret = keys.issue("first key")
     return secret
+
+
+def only_demo() -> bool:
+    named = any(keys or url for keys, url in settings.BRIDGE_UPSTREAMS.values())
+    return not named and not Upstream.objects.filter(enabled=True).exists()
 
 
 def _database() -> str:

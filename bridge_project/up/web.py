@@ -117,8 +117,9 @@ def _share_memory() -> None:
 
 
 def _prepare() -> announcement.FirstRun:
-    from bridge_project.up.preparation import prepare  # noqa: PLC0415 - it has models, which need the set-up
+    from bridge_project.up.preparation import complain, prepare  # noqa: PLC0415 - it has models, which need the set-up
 
+    complain()
     return prepare()
 
 
