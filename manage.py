@@ -28,8 +28,17 @@ def _up() -> int:
 
 def _django() -> int:
     from django.core.management import execute_from_command_line  # noqa: PLC0415 - `up` has to start without it
+    from django.db import OperationalError, ProgrammingError  # noqa: PLC0415
 
-    execute_from_command_line(sys.argv)
+    try:
+        execute_from_command_line(sys.argv)
+    except (OperationalError, ProgrammingError) as error:  # nobody answers, or the tables are not there yet
+        if "--traceback" in sys.argv:
+            raise
+        reason = str(error).partition("\n")[0]
+        raise ImproperlyConfigured(
+            f"the database cannot be used: {reason} (manage.py prepare makes it ready)"
+        ) from error
     return 0
 
 

@@ -248,6 +248,20 @@ def test_values_that_do_not_fit_together_fail_a_check_with_an_id(
     assert check in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("variables", "reason"),
+    [({}, "no such table"), ({"DATABASE_URL": "postgres://me:secret@127.0.0.1:1/x"}, "connection")],
+)
+@pytest.mark.parametrize("command", [("issue_key", "x"), ("purge_inactive",)])
+def test_a_database_that_is_not_ready_is_one_line(
+    tmp_path: Path, command: tuple[str, ...], variables: dict[str, str], reason: str
+) -> None:
+    done = manage(tmp_path, *command, **variables)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert done.stderr.startswith(f"toolbridge: the database cannot be used: {reason}")
+    assert "secret" not in done.stderr
+
+
 def test_an_unreadable_value_is_one_line_whatever_the_command(tmp_path: Path) -> None:
     for command in ("up", "migrate"):
         done = manage(tmp_path, command, PORT="eighty")
