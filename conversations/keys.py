@@ -43,7 +43,9 @@ def find(given: str) -> ApiKey:
         case []:
             raise LookupError(f"no usable key is called {given}")
         case _:
-            raise LookupError(f"several keys match {given}: give more of it")
+            raise LookupError(
+                f"several keys are called {given}: say which by its first characters, or by the key itself"
+            )
 
 
 def ensure_environment_keys(secrets_given: Iterable[str]) -> None:

@@ -1,10 +1,12 @@
 """Revoking and rotating: effective in all of four processes within a second."""
 
 import time
+from datetime import UTC, datetime
 
 import pytest
 from django.core.management import CommandError, call_command
 
+from conversations.models import ApiKey
 from tests.limits.cluster import Cluster
 
 
@@ -49,3 +51,16 @@ def test_an_expired_key_is_refused(cluster: Cluster) -> None:
 def test_what_no_key_can_have_is_named(given: list[str], words: str) -> None:
     with pytest.raises(CommandError, match=words):
         call_command("issue_key", *given, skip_checks=True)
+
+
+@pytest.mark.django_db
+def test_a_time_without_a_zone_is_one_of_utc_and_two_keys_of_a_name_are_told_apart() -> None:
+    """Warnings are errors here: Django has one for such times."""
+    for _ in range(2):
+        call_command("issue_key", "twin", "--expires-at", "2030-01-02 03:04", skip_checks=True)
+    one, other = ApiKey.objects.filter(name="twin")
+    assert one.expires_at == datetime(2030, 1, 2, 3, 4, tzinfo=UTC)
+    with pytest.raises(CommandError, match="several keys are called twin: say which by its first characters"):
+        call_command("revoke_key", "twin", skip_checks=True)
+    call_command("revoke_key", one.prefix, skip_checks=True)
+    assert list(ApiKey.objects.filter(name="twin", revoked_at=None)) == [other]

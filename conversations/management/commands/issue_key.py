@@ -1,9 +1,11 @@
 """`manage.py issue_key NAME`: a new API key, shown once; its limits as options."""
 
+from datetime import datetime
 from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
 
 from conversations import keys
 from conversations.models import ApiKey
@@ -44,6 +46,12 @@ class Command(BaseCommand):
 
 def _cleaned(name: str, value: object) -> Any:
     try:
-        return FIELDS[name].clean(value, None)
+        cleaned = FIELDS[name].clean(value, None)
+        return timezone.make_aware(cleaned) if _is_naive(cleaned) else cleaned
     except ValidationError as error:
         raise CommandError(f"{name.replace('_', '-')}: {'; '.join(error.messages)}") from error
+
+
+def _is_naive(value: object) -> bool:
+    """A time without a zone is one of UTC, as everywhere in the admin."""
+    return isinstance(value, datetime) and timezone.is_naive(value)
