@@ -210,6 +210,23 @@ def test_production_refuses_to_answer_to_any_host(tmp_path: Path) -> None:
     assert done.stderr.startswith("toolbridge: BRIDGE_ENV=production needs BRIDGE_ALLOWED_HOSTS")
 
 
+def test_prepare_makes_the_folders_that_web_worker_and_beat_find(tmp_path: Path) -> None:
+    """With a secret key of the operator's nothing else has made any; Celery's worker does not make its own."""
+    home = tmp_path / "new" / "home"
+    done = manage(home, "prepare", **PRODUCTION)
+    assert done.returncode == 0, done.stderr
+    assert "API key: sk-tb-" in done.stdout
+    assert (home / "broker" / "messages").is_dir()
+    assert (home / "broker" / "control").is_dir()
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = manage(tmp_path / "file" / "home", "prepare", **PRODUCTION)
+    assert done.returncode == 1
+    assert done.stderr == f"CommandError: {tmp_path}/file/home cannot be made: Not a directory\n"
+
+
 @pytest.mark.parametrize(("name", "value"), [("BRIDGE_STORAGE", "off"), ("BRIDGE_DEBUG", "1")])
 def test_production_refuses(tmp_path: Path, name: str, value: str) -> None:
     done = manage(tmp_path, "check", **PRODUCTION, **{name: value})

@@ -1,4 +1,4 @@
-"""What has to be true before the first request: a sound database, its tables, an operator, an API key."""
+"""What has to be true before the first request: folders, a sound database, its tables, an operator, an API key."""
 
 import secrets
 import sqlite3
@@ -22,6 +22,7 @@ CHECKED_BYTES = 16 * 2**20
 
 
 def prepare() -> FirstRun:
+    make_folders()
     try:
         if connection.vendor == "sqlite":
             check_file(Path(settings.DATABASES["default"]["NAME"]))
@@ -38,6 +39,15 @@ def complain() -> None:
     """About settings that are served with, though not as they were meant: `manage.py check` says the same."""
     for message in run_checks(tags=["toolbridge"]):
         sys.stderr.write(f"toolbridge: {message.msg}\n")
+
+
+def make_folders() -> None:
+    """Celery's own worker, which deployments run, finds its broker's folders or fails."""
+    for folder in (settings.BRIDGE_HOME, *settings.BROKER_FOLDERS.values()):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StartError(f"{folder} cannot be made: {error.strerror}") from error
 
 
 def check_file(path: Path) -> None:
