@@ -4,7 +4,7 @@ import hashlib
 import secrets
 from collections.abc import Iterable
 
-from django.db import transaction
+from django.db import models, transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
@@ -12,6 +12,7 @@ from django.utils import timezone
 from conversations.models import ApiKey, Change
 
 PREFIX = "sk-tb-"
+ENVIRONMENT = "environment"  # and a number: what keys of BRIDGE_API_KEYS are called
 
 
 def digest(secret: str) -> str:
@@ -52,7 +53,14 @@ def ensure_environment_keys(secrets_given: Iterable[str]) -> None:
     """Keys of BRIDGE_API_KEYS are accepted as they are."""
     for number, secret in enumerate(secrets_given, 1):
         if not ApiKey.objects.filter(digest=digest(secret)).exists():
-            _create(f"environment {number}", secret)
+            _create(f"{ENVIRONMENT} {number}", secret)
+
+
+def left_of_environment(secrets_given: Iterable[str]) -> "models.QuerySet[ApiKey]":
+    """Keys that were in BRIDGE_API_KEYS once and are still accepted: conversations belong to them, and another machine
+    may have them in its environment."""
+    made = ApiKey.objects.filter(name__startswith=f"{ENVIRONMENT} ", revoked_at=None)
+    return made.exclude(digest__in=[digest(secret) for secret in secrets_given])
 
 
 def revoke(key: ApiKey) -> None:

@@ -73,6 +73,18 @@ def test_upstreams_of_the_admin_count_as_such_when_it_starts_again(start: StartT
     assert "demo" not in start()[1]
 
 
+def test_a_key_that_left_the_environment_and_is_still_accepted_is_told(start: StartTree) -> None:
+    one, other = "sk-given-one-0123456789", "sk-given-other-0123456789"
+    tree, _ = start(BRIDGE_API_KEYS=f"{one},{other}")
+    tree.stop()
+    assert "BRIDGE_API_KEYS" not in tree.errors()
+    tree, _ = start(BRIDGE_API_KEYS=other)
+    tree.stop()
+    (line,) = [line for line in tree.errors().splitlines() if "BRIDGE_API_KEYS" in line]
+    assert line.startswith("toolbridge: environment 1 (sk-…) is no longer in BRIDGE_API_KEYS")
+    assert (one not in line, "still accepted; manage.py revoke_key" in line) == (True, True)
+
+
 def test_settings_that_do_not_fit_together_are_told(start: StartTree) -> None:
     tree, _ = start(MODEL_MAP_SONNET="gpt-5.5", MODEL_MAP_OPUS="openai/gpt-5.5", BRIDGE_CORS_ORIGINS="a.example")
     tree.stop()

@@ -74,6 +74,10 @@ def first_operator() -> str | None:
 
 
 def first_key() -> str | None:
+    for key in keys.left_of_environment(settings.BRIDGE_API_KEYS):
+        sys.stderr.write(
+            f"toolbridge: {key} is no longer in BRIDGE_API_KEYS, but still accepted; manage.py revoke_key ends that\n"
+        )
     if settings.BRIDGE_API_KEYS:
         keys.ensure_environment_keys(settings.BRIDGE_API_KEYS)
         return None
