@@ -37,11 +37,12 @@ def toolchain_page(admin: Any, request: HttpRequest, object_id: str) -> HttpResp
     page = max(1, min(_number(request, "page", (_number(request, "at", 1) - 1) // PAGE + 1), _pages(chosen)))
     mappings = _mappings(conversation)
     stretch = chosen[(page - 1) * PAGE : page * PAGE]
+    calls = _with_older(conversation, stretch, mappings)
     values: dict[str, Any] = {
         "conversation": conversation,
         "readable": readable,
         "term": term,
-        "turns": toolchain.shape(_rows(conversation, stretch, mappings), index, readable=readable),
+        "turns": toolchain.shape(_rows(conversation, stretch, calls), index, readable=readable),
         # A sub-agent's turns stand inside another conversation's page.
         "here": cells.url(conversation, "toolchain_page"),
         "anchor": f"agent-{conversation.pk}-" if request.GET.get("nested") else "",
@@ -78,6 +79,7 @@ def _whole(conversation: Conversation, mappings: list[ToolMapping], index: toolc
         "graph": drawn,
         "bars": _bars(drawn),
         "tools": context.figures(mappings, toolchain.states(mappings, index)),
+        "newest_calls": CALLS if len(mappings) == CALLS else 0,
         "fills": _fills(conversation, turns[-1]) if turns else (),
         "family": _family(conversation),
         "sums": conversation.turns.aggregate(
@@ -111,8 +113,19 @@ def index_of(conversation: Conversation) -> toolchain.Index:
 
 
 def _mappings(conversation: Conversation) -> list[ToolMapping]:
-    newest = conversation.tool_mappings.order_by("-pk")[:CALLS]
-    return sorted(newest, key=lambda row: (row.turn_id, row.ordinal))
+    return sorted(conversation.tool_mappings.order_by("-pk")[:CALLS], key=_place)
+
+
+def _with_older(conversation: Conversation, turns: list[int], newest: list[ToolMapping]) -> list[ToolMapping]:
+    """Every call of these turns, also where the newest do not reach back to them."""
+    if len(newest) < CALLS:
+        return newest
+    older = conversation.tool_mappings.filter(turn__in=turns, pk__lt=min(row.pk for row in newest))
+    return sorted([*older, *newest], key=_place)
+
+
+def _place(row: ToolMapping) -> tuple[int, int]:
+    return row.turn_id, row.ordinal
 
 
 def _rows(conversation: Conversation, turns: list[int], mappings: list[ToolMapping]) -> toolchain.Rows:

@@ -10,6 +10,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from conversations.admin import toolchain_page
 from conversations.models import Conversation, Message, ToolMapping, Turn
 from tests.admin import rows
 
@@ -52,6 +53,17 @@ def test_more_turns_come_as_they_are_needed(browser: Client) -> None:
     assert "<html" not in more
     assert "hx-get" not in more
     assert 'id="turn-42"' in browser.get(f"{CHAIN}?at=42").text
+
+
+def test_the_calls_of_old_turns_are_shown_however_many_came_later(
+    browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(toolchain_page, "CALLS", 10)
+    large(30, 2)
+    page = browser.get(CHAIN).text
+    assert page.count('class="tb-call ') == 50
+    assert "Only the newest 10 calls are drawn and counted." in page
+    assert browser.get(f"{CHAIN}?page=2", headers={"hx-request": "true"}).text.count('class="tb-call ') == 10
 
 
 def test_turns_are_found_by_what_was_said_and_called(browser: Client) -> None:
