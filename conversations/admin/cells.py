@@ -24,12 +24,12 @@ def url(row: Model, page: str = "change") -> str:
     return reverse(f"admin:{options.app_label}_{options.model_name}_{page}", args=(quote(row.pk),))
 
 
-def listed(model: type[Model], text: str, **lookups: str | int) -> SafeString:
+def listed(model: type[Model], text: str, /, **lookups: str | int) -> SafeString:
     """A link to the rows behind a figure."""
     return format_html('<a class="tb-link" href="{}">{}</a>', list_url(model, **lookups), harmless(text))
 
 
-def list_url(model: type[Model], **lookups: str | int) -> str:
+def list_url(model: type[Model], /, **lookups: str | int) -> str:
     options = model._meta
     return f"{reverse(f'admin:{options.app_label}_{options.model_name}_changelist')}?{urlencode(lookups)}"
 

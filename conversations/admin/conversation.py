@@ -16,7 +16,7 @@ from conversations import retention, wording
 from conversations.admin import cells, finding
 from conversations.admin.confirming import Question, confirmed
 from conversations.admin.export_page import export_page
-from conversations.admin.filters import KeyFilter, StuckFilter, recent_values, since
+from conversations.admin.filters import DueFilter, KeyFilter, StuckFilter, recent_values, since
 from conversations.admin.record import RecordAdmin, Rows
 from conversations.admin.status import TURN_COLOURS
 from conversations.admin.toolchain_page import toolchain_page
@@ -43,7 +43,7 @@ class ConversationAdmin(RecordAdmin):
     row_page = "toolchain_page"
     list_select_related = ("api_key",)
     list_filter = (KeyFilter, StatusFilter, recent_values("last_model", "model"), "held", "recognised", StuckFilter,
-                   since("last_activity"))  # fmt: skip
+                   DueFilter, since("last_activity"))  # fmt: skip
     ordering = ("-last_activity",)
     sortable_by = ("active",)
     search_help_text = "Any id, tool name, error, or words that were said"

@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 from unfold.contrib.filters.admin import DropdownFilter
 
-from conversations import wording
+from conversations import expiry, wording
 from conversations.models import ApiKey, ToolMapping, Turn
 
 STUCK = dt.timedelta(minutes=10)
@@ -98,6 +98,20 @@ class StuckFilter(SimpleListFilter):
             return queryset.filter(status="pending", created_at__lt=timezone.now() - STUCK)
         newest = stuck.order_by("-created_at").values_list("conversation", flat=True)[:RECENT]
         return queryset.filter(pk__in=list(dict.fromkeys(newest)))
+
+
+class DueFilter(SimpleListFilter):
+    title = "retention"
+    parameter_name = "due"
+
+    def lookups(self, request: HttpRequest, model_admin: object) -> Choices:
+        return [("yes", "due to be purged")]
+
+    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
+        if self.value() != "yes":
+            return queryset
+        oldest = expiry.inactive().order_by("last_activity").values_list("pk", flat=True)[:RECENT]
+        return queryset.filter(pk__in=list(oldest))
 
 
 class CostFilter(SimpleListFilter):

@@ -12,7 +12,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 from msgspec import Struct
 
-from conversations import conf, ledger, wording
+from conversations import expiry, ledger, wording
 from conversations.admin import cells
 from conversations.admin.filters import STUCK, looping
 from conversations.models import ApiKey, Conversation, Process, Rest, ToolMapping, Turn, TurnStatus, UsageEntry
@@ -44,12 +44,23 @@ class Figure(Struct, frozen=True):
     colour: str = ""
 
 
+class Line(Struct, frozen=True):
+    """A line of a summary, and where its entries are."""
+
+    name: str
+    url: str
+    attempts: int
+    read: int  # tokens, from a cache or not
+    output_tokens: int
+    cost_micros: int
+
+
 class Used(Struct, frozen=True):
     """What the ledger has for one unit of time, model and key."""
 
     unit: str = ""
     model: str = ""
-    key: str = ""
+    key: str = ""  # its id
     attempts: int = 0
     failed: int = 0
     input_tokens: int = 0
@@ -58,6 +69,10 @@ class Used(Struct, frozen=True):
     cache_write: int = 0
     cost_micros: int = 0
     tool_calls: int = 0
+
+    @property
+    def read(self) -> int:
+        return self.input_tokens + self.cache_read + self.cache_write
 
 
 SUMS = Used.__struct_fields__[3:]
@@ -90,8 +105,8 @@ def overview(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         "live": _live(now),
         "columns": columns(buckets, now - length, now, unit),
         "peak": max((number for _, number, _ in buckets), default=0),
-        "by_model": _costliest(_by(used, "model")),
-        "by_key": _costliest(_by(used, "key")),
+        "by_model": _costliest(_by(used, "model"), "model", chosen, {}),
+        "by_key": _costliest(_by(used, "key"), "key", chosen, _key_names()),
         "tools": ledger.tool_totals(now - length)[:ROWS],
     }
 
@@ -138,10 +153,9 @@ def _used(since: dt.datetime, unit: str) -> list[Used]:
         written=Sum("output_tokens"), read=Sum("cache_read"), kept=Sum("cache_write"), cost=Sum("cost_micros"),
         calls=Sum("tool_count"),
     ).order_by()  # fmt: skip
-    names = dict(ApiKey.objects.values_list("id", "name"))
     figures = ("attempts", "failed", "given", "written", "read", "kept", "cost", "calls")
     return [
-        Used(when if sqlite else when.strftime("%Y-%m-%d %H:%M")[:length], model, names.get(key, str(key)), *rest)
+        Used(when if sqlite else when.strftime("%Y-%m-%d %H:%M")[:length], model, str(key), *rest)
         for when, model, key, *rest in rows.values_list("unit", "model", "api_key", *figures)
     ]
 
@@ -158,28 +172,31 @@ def _by(used: list[Used], what: Literal["unit", "model", "key"]) -> dict[str, Us
     return {name: _summed(group) for name, group in groups.items()}
 
 
-def _costliest(groups: dict[str, Used]) -> list[ledger.Total]:
+def _key_names() -> dict[str, str]:
+    return {str(key): name for key, name in ApiKey.objects.values_list("id", "name")}
+
+
+def _costliest(groups: dict[str, Used], what: str, chosen: str, names: dict[str, str]) -> list[Line]:
     """The first of them as lines of a summary."""
     ordered = sorted(groups.items(), key=lambda item: (-item[1].cost_micros, -item[1].attempts, item[0]))
     return [
-        ledger.Total(
-            name, one.attempts, one.input_tokens, one.output_tokens, one.cache_read, one.cache_write,
-            one.cost_micros, one.tool_calls,
+        Line(
+            names.get(value, value), cells.list_url(UsageEntry, **{what: value, "since": chosen}), one.attempts,
+            one.read, one.output_tokens, one.cost_micros,
         )
-        for name, one in ordered[:ROWS]
+        for value, one in ordered[:ROWS]
     ]  # fmt: skip
 
 
 def _traffic(total: Used, chosen: str) -> tuple[Figure, ...]:
     number, failed = total.attempts, total.failed
-    read = total.input_tokens + total.cache_read + total.cache_write
     share = f"{100 * failed / number:.1f} % of attempts" if number else ""
-    cached = f"{100 * total.cache_read / read:.0f} % from cache" if read else ""
+    cached = f"{100 * total.cache_read / total.read:.0f} % from cache" if total.read else ""
     used = cells.list_url(UsageEntry, since=chosen)
     return (
         Figure("Attempts", wording.count(number), "calls of upstreams", used),
         Figure("Errors", wording.count(failed), share, f"{used}&status=error", "danger" if failed else ""),
-        Figure("Tokens in", wording.count(read), cached, used),
+        Figure("Tokens in", wording.count(total.read), cached, used),
         Figure("Tokens out", wording.count(total.output_tokens), "", used),
         Figure("Cost", wording.money(total.cost_micros), "", used),
     )
@@ -207,7 +224,6 @@ def _live(now: dt.datetime) -> tuple[Figure, ...]:
     running = Turn.objects.filter(status=TurnStatus.RUNNING)
     pending = ToolMapping.objects.filter(status="pending")
     stuck = pending.filter(created_at__lt=now - STUCK)
-    idle = present.filter(held=False, last_activity__lt=now - conf.current().inactivity)
     resting, loops = Rest.objects.filter(until__gt=now), looping()
     alive = Process.objects.filter(seen_at__gt=now - DEAD_AFTER)
     return (
@@ -221,7 +237,8 @@ def _live(now: dt.datetime) -> tuple[Figure, ...]:
                "warning" if resting.exists() else ""),
         Figure("Loops found", f"{len(loops):,}", "in the newest turns", cells.list_url(Turn, notes="loop"),
                "warning" if loops else ""),
-        Figure("Due to be purged", _counted(idle), "", cells.list_url(Conversation, o="1")),
+        Figure("Due to be purged", _counted(expiry.inactive()), "inactive conversations",
+               cells.list_url(Conversation, due="yes")),
         Figure("Web processes", _counted(alive), "alive", cells.list_url(Process), "" if alive.exists() else "danger"),
     )  # fmt: skip
 

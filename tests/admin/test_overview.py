@@ -7,9 +7,10 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from conversations.admin.overview import columns, quantile
-from conversations.models import Turn, UsageEntry
+from conversations.models import ApiKey, Conversation, Turn, UsageEntry
 from tests.admin import rows
 
 
@@ -35,6 +36,31 @@ def test_every_figure_leads_to_the_rows_behind_it(browser: Client) -> None:
     errors = next(figure for figure in page.context["figures"] if figure.name == "Errors")
     listed = browser.get(errors.url).context["cl"].result_list
     assert len(listed) == UsageEntry.objects.filter(status="error").count() == 4
+
+
+@pytest.mark.django_db
+def test_what_is_due_to_be_purged_is_counted_and_listed_by_each_key_s_own_period(browser: Client) -> None:
+    rows.seed(6)
+    Conversation.objects.filter(pk__lte=3).update(last_activity=timezone.now() - dt.timedelta(hours=2))
+    Conversation.objects.filter(pk=3).update(held=True)
+    ApiKey.objects.update(inactivity_hours=1)
+    due = next(figure for figure in browser.get("/admin/").context["live"] if figure.name == "Due to be purged")
+    assert due.value == "2"
+    assert {row.pk for row in browser.get(due.url).context["cl"].result_list} == {1, 2}
+
+
+@pytest.mark.django_db
+def test_the_summaries_add_up_to_the_figures_and_lead_to_their_entries(browser: Client) -> None:
+    rows.seed(12)
+    other = rows.a_key()  # of the same name
+    UsageEntry.objects.filter(request_id="req_" + "1".zfill(24)).update(api_key=other, cache_read=500, cache_write=7)
+    page = browser.get("/admin/")
+    for lines in (page.context["by_model"], page.context["by_key"]):
+        assert sum(line.read for line in lines) == 12_507
+        assert [len(browser.get(line.url).context["cl"].result_list) for line in lines] == [
+            line.attempts for line in lines
+        ]
+    assert sorted(line.attempts for line in page.context["by_key"]) == [1, 11]
 
 
 @pytest.mark.django_db
