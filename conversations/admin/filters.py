@@ -36,7 +36,7 @@ class KeyFilter(DropdownFilter):
 
     def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
         value = self.value()
-        if not value or not value.isdigit():
+        if not value or not value.isdecimal():
             return queryset
         # As an expression, so that no index by key is used: a list's order would have to be sorted for all its rows.
         of_key: Rows = queryset.alias(owner=F("api_key_id") + 0).filter(owner=int(value))

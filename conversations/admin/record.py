@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from django.contrib import messages
+from django.contrib.admin.options import IncorrectLookupParameters
+from django.db import DataError
 from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest
 from django.utils.formats import date_format
@@ -22,7 +24,10 @@ class RecordList(ChangeList):
     """The number of all rows is not known, and the page's header need not speak of it."""
 
     def get_results(self, request: HttpRequest) -> None:
-        super().get_results(request)
+        try:
+            super().get_results(request)
+        except (OverflowError, DataError) as error:  # a value in the address that no column can have
+            raise IncorrectLookupParameters(error) from None
         self.full_result_count = self.result_count
 
     def url_for_result(self, result: Model) -> str:

@@ -114,6 +114,14 @@ def test_a_large_table_is_not_counted(browser: Client, monkeypatch: pytest.Monke
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize("query", [f"conversation={'9' * 23}", f"api_key={'9' * 23}", "key=²", f"key={'9' * 23}"])
+def test_an_address_with_an_impossible_value_is_no_fault_of_the_bridge(
+    browser: Client, conversation: Conversation, query: str
+) -> None:
+    assert browser.get(f"/admin/conversations/turn/?{query}", follow=True).status_code == 200
+
+
+@pytest.mark.django_db
 def test_records_cannot_be_changed(browser: Client, conversation: Conversation) -> None:
     for name in (*FILTERS, "process"):
         assert browser.get(f"/admin/conversations/{name}/add/").status_code == 403
