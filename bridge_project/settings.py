@@ -121,6 +121,7 @@ AXES_VERBOSE = False
 
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
+FORMAT_MODULE_PATH = "bridge_project.formats"
 USE_I18N = False
 USE_TZ = True
 

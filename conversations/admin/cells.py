@@ -55,7 +55,7 @@ def code_link(row: Model, text: str, page: str = "change") -> SafeString:
 def moment(value: dt.datetime | None) -> SafeString:
     if value is None:
         return SafeString(wording.NONE)
-    exact = date_format(value, "Y-m-d H:i:s T")
+    exact = date_format(value, "DATETIME_FORMAT")
     return format_html(
         '<time class="tb-short" datetime="{}" title="{}">{}</time>',
         value.isoformat(),

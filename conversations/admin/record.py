@@ -65,7 +65,7 @@ class RecordAdmin(ModelAdmin):
             return queryset, False
         said = search.turns(term) if reads_content(request) else []
         if reads_content(request) and (until := search.behind()):
-            moment = date_format(until, "Y-m-d H:i:s")
+            moment = date_format(until, "DATETIME_FORMAT")
             messages.info(request, f"Text is found up to {moment}: what was said since is still being read.")
         return queryset.filter(type(self).find(term, said)), False
 

@@ -42,6 +42,14 @@ def test_terminate_asks_then_deletes_everything_but_the_ledger(browser: Client, 
     assert LogEntry.objects.filter(change_message="Terminated session/one").exists()
 
 
+@pytest.mark.parametrize(
+    "page", ["conversation/1/change/", "conversation/1/toolchain/", "turn/1/hops/", "turn/1/change/"]
+)
+def test_times_are_to_the_second_and_name_their_zone(browser: Client, conversation: Conversation, page: str) -> None:
+    moment = conversation.created_at.strftime("%Y-%m-%d %H:%M:%S UTC")
+    assert moment in browser.get(f"/admin/conversations/{page}").text
+
+
 def test_who_may_only_look_can_do_nothing(outsider: Client, conversation: Conversation) -> None:
     for verb in ("hold", "release", "terminate"):
         assert outsider.post(f"{PAGE}/{verb}/").status_code == 403

@@ -1,0 +1,1 @@
+"""English: as in logs, so that they can be compared with them."""
