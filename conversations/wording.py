@@ -44,6 +44,10 @@ def count(value: int) -> str:
     return f"{value / 1_000_000:.1f}M"
 
 
+def tokens(value: int, *, estimated: bool) -> str:
+    return f"~{count(value)}" if estimated else count(value)
+
+
 def size(value: int) -> str:
     if value < 1_000:
         return f"{value} B"

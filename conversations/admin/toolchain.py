@@ -244,9 +244,10 @@ def _turn(
         started_at=turn.started_at,
         duration=wording.milliseconds(turn.duration_ms),
         first_token=wording.milliseconds(turn.first_token_ms),
-        tokens_in=("~" if turn.usage_estimated else "")
-        + wording.count(turn.input_tokens + turn.cache_read + turn.cache_write),
-        tokens_out=wording.count(turn.output_tokens),
+        tokens_in=wording.tokens(
+            turn.input_tokens + turn.cache_read + turn.cache_write, estimated=turn.usage_estimated
+        ),
+        tokens_out=wording.tokens(turn.output_tokens, estimated=turn.usage_estimated),
         cached=wording.count(turn.cache_read),
         cost=wording.money(turn.cost_micros),
         stop_reason=turn.stop_reason,

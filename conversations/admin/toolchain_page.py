@@ -82,6 +82,7 @@ def _whole(conversation: Conversation, mappings: list[ToolMapping], index: toolc
         "newest_calls": CALLS if len(mappings) == CALLS else 0,
         "fills": _fills(conversation, turns[-1]) if turns else (),
         "family": _family(conversation),
+        "estimated": any(turn.usage_estimated for turn in turns),
         "sums": conversation.turns.aggregate(
             read=Sum("input_tokens") + Sum("cache_read") + Sum("cache_write"),
             cached=Sum("cache_read"), written=Sum("output_tokens"), cost=Sum("cost_micros"), time=Sum("duration_ms"),

@@ -87,9 +87,9 @@ class TurnAdmin(RecordAdmin):
 
     @display(description="tokens in / out")
     def tokens(self, row: Turn) -> SafeString:
-        read = row.input_tokens + row.cache_read + row.cache_write
-        mark = "~" if row.usage_estimated else ""
-        return cells.short(f"{mark}{wording.count(read)} / {wording.count(row.output_tokens)}")
+        read, guessed = row.input_tokens + row.cache_read + row.cache_write, row.usage_estimated
+        written = wording.tokens(row.output_tokens, estimated=guessed)
+        return cells.short(f"{wording.tokens(read, estimated=guessed)} / {written}")
 
     @display(description="tool calls")
     def tools(self, row: Turn) -> Any:

@@ -60,11 +60,11 @@ class UsageAdmin(RecordAdmin):
 
     @display(description="in")
     def tokens_in(self, row: UsageEntry) -> str:
-        return wording.count(row.input_tokens)
+        return wording.tokens(row.input_tokens, estimated=row.estimated)
 
     @display(description="out")
     def tokens_out(self, row: UsageEntry) -> str:
-        return wording.count(row.output_tokens)
+        return wording.tokens(row.output_tokens, estimated=row.estimated)
 
     @display(description="cached")
     def cached(self, row: UsageEntry) -> str:

@@ -11,7 +11,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from conversations.admin import toolchain_page
-from conversations.models import Conversation, Message, ToolMapping, Turn
+from conversations.models import Conversation, Message, ToolMapping, Turn, UsageEntry
 from tests.admin import rows
 
 pytestmark = pytest.mark.django_db
@@ -146,6 +146,19 @@ def test_without_the_permission_only_structure_is_seen(outsider: Client, turn: T
         assert "hunter2" not in answer.text.replace("?q=hunter2", ""), page
     assert "Structure only" in outsider.get(CHAIN).text
     assert not LogEntry.objects.exists()
+
+
+def test_estimated_tokens_are_marked_wherever_they_stand(browser: Client, turn: Turn) -> None:
+    pages = (CHAIN, HOPS, "/admin/conversations/turn/", "/admin/conversations/usageentry/")
+    assert not any("~" in browser.get(page).text for page in pages)
+    Turn.objects.update(usage_estimated=True)
+    UsageEntry.objects.update(estimated=True, output_tokens=50)
+    chain, hops, turns, usage = (browser.get(page).text for page in pages)
+    assert "<dd>~1,000 / ~50</dd>" in chain
+    assert "~1,000 in · ~50 out" in chain
+    assert "<dd>~1,000 / ~50</dd>" in hops
+    assert "~1,000 / ~50" in turns
+    assert all(figure in usage for figure in ("~1,000", "~50"))
 
 
 def test_reading_content_is_written_down_once_an_hour(browser: Client, turn: Turn) -> None:
