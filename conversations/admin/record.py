@@ -10,6 +10,7 @@ from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest
 from django.utils.formats import date_format
 from unfold.admin import ModelAdmin
+from unfold.decorators import display
 from unfold.views import ChangeList
 
 from conversations import search
@@ -18,6 +19,16 @@ from conversations.admin.content import reads_content
 from conversations.admin.paginator import BoundedPaginator
 
 Rows = QuerySet[Any]
+
+
+def yes_or_no(field: str) -> Callable[[Model], str]:
+    """A column in words. As a mark it would be green for an error, and red for none."""
+
+    @display(description=field.replace("_", " "))
+    def shown(row: Model) -> str:
+        return "yes" if getattr(row, field) else "no"
+
+    return shown
 
 
 class RecordList(ChangeList):

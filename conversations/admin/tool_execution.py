@@ -12,13 +12,14 @@ from conversations import wording
 from conversations.admin import cells, finding
 from conversations.admin.content import json_view, reads_content
 from conversations.admin.filters import KeyFilter, recent_values, since
-from conversations.admin.record import RecordAdmin, Rows
+from conversations.admin.record import RecordAdmin, Rows, yes_or_no
 from conversations.admin.stored import CONTENT
 from conversations.models import ToolExecution
 from conversations.store.hosted import progressed
 from conversations.store.packing import unpacked
 
 COLOURS = {"queued": "warning", "running": "info", "complete": "success", "failed": "danger", "cancelled": "warning"}
+IS_ERROR, LONG = yes_or_no("is_error"), yes_or_no("long_running")
 
 
 def _found(term: str, said: finding.Said = ()) -> Q:
@@ -43,12 +44,12 @@ class ToolExecutionAdmin(RecordAdmin):
     deferred = ("arguments", "state", "result", *(f"turn__{field}" for field in CONTENT))
     fieldsets = (
         ("Run", {"fields": ("server_name", "tool_name", "tool", "outcome", "tool_use_id", "conversation_link",
-                            "turn_link", "round_number", "long_running", "how_far")}),
+                            "turn_link", "round_number", LONG, "how_far")}),
         ("Content", {"fields": ("arguments_shown", "result_shown")}),
-        ("Outcome", {"fields": ("is_error", "error", "size", "tries", "took", "when", "finished_at")}),
+        ("Outcome", {"fields": (IS_ERROR, "error", "size", "tries", "took", "when", "finished_at")}),
     )  # fmt: skip
     readonly_fields = ("outcome", "how_far", "conversation_link", "turn_link", "arguments_shown", "result_shown",
-                       "size", "took", "tries", "when")  # fmt: skip
+                       "size", "took", "tries", "when", IS_ERROR, LONG)  # fmt: skip
 
     def get_queryset(self, request: HttpRequest) -> Rows:
         rows: Rows = super().get_queryset(request).select_related("conversation", "turn")

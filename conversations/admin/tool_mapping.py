@@ -14,12 +14,14 @@ from conversations.admin import cells, finding
 from conversations.admin.confirming import Question, confirmed
 from conversations.admin.content import json_view, reads_content
 from conversations.admin.filters import KeyFilter, StuckFilter, recent_values, since
-from conversations.admin.record import RecordAdmin, Rows
+from conversations.admin.record import RecordAdmin, Rows, yes_or_no
 from conversations.admin.status import TOOL_COLOURS
 from conversations.admin.stored import CONTENT
 from conversations.models import ToolMapping, Turn
 from conversations.process import current
 from conversations.wording import harmless
+
+IS_ERROR = yes_or_no("is_error")
 
 
 @admin.register(ToolMapping)
@@ -39,11 +41,11 @@ class ToolMappingAdmin(RecordAdmin):
         ("Call", {"fields": ("tool_name", "status", "tool_use_id", "conversation_link", "turn_link", "ordinal",
                              "when")}),
         ("Arguments", {"fields": ("arguments_shown",)}),
-        ("Result", {"fields": ("is_error", "result", "latency", "answered_in", "answered_at")}),
+        ("Result", {"fields": (IS_ERROR, "result", "latency", "answered_in", "answered_at")}),
         ("Upstream", {"fields": ("upstream", "model", "upstream_name", "upstream_call_id", "opaque")}),
     )  # fmt: skip
     readonly_fields = ("conversation_link", "turn_link", "arguments_shown", "result", "latency", "answered_in",
-                       "opaque", "when")  # fmt: skip
+                       "opaque", "when", IS_ERROR)  # fmt: skip
 
     def get_queryset(self, request: HttpRequest) -> Rows:
         rows: Rows = super().get_queryset(request).select_related("conversation", "turn")

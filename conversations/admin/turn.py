@@ -11,11 +11,13 @@ from conversations import wording
 from conversations.admin import cells, finding
 from conversations.admin.filters import CostFilter, KeyFilter, NotesFilter, recent_values, since
 from conversations.admin.hops_page import hops_page
-from conversations.admin.record import RecordAdmin, Rows
+from conversations.admin.record import RecordAdmin, Rows, yes_or_no
 from conversations.admin.replay_page import may_replay, replay_page
 from conversations.admin.status import TURN_COLOURS
 from conversations.admin.stored import CONTENT
 from conversations.models import ToolMapping, Turn, UsageEntry
+
+STREAM, ESTIMATED = yes_or_no("stream"), yes_or_no("usage_estimated")
 
 
 @admin.register(Turn)
@@ -36,14 +38,14 @@ class TurnAdmin(RecordAdmin):
     actions_detail = ("hops_page", "replay_page")
     fieldsets = (
         ("Turn", {"fields": ("request_id", "message_id", "status", "conversation_link", "key", "started_at",
-                             "stream")}),
+                             STREAM)}),
         ("Way", {"fields": ("requested_model", "model_path", "returned_model", "stop_reason", "http_status", "error")}),
         ("Used", {"fields": ("input_tokens", "output_tokens", "cache_read", "cache_write", "thinking_tokens",
-                             "usage_estimated", "cost", "tools", "ledger", "notes_shown")}),
+                             ESTIMATED, "cost", "tools", "ledger", "notes_shown")}),
         ("Timing", {"fields": ("in_bridge", "first_byte", "first_token", "duration", "process")}),
     )  # fmt: skip
     readonly_fields = ("conversation_link", "key", "model_path", "error", "cost", "tools", "ledger", "notes_shown",
-                       "in_bridge", "first_byte", "first_token", "duration")  # fmt: skip
+                       "in_bridge", "first_byte", "first_token", "duration", STREAM, ESTIMATED)  # fmt: skip
 
     def get_queryset(self, request: HttpRequest) -> Rows:
         rows: Rows = super().get_queryset(request).select_related("conversation", "api_key")

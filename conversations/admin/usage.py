@@ -7,9 +7,11 @@ from unfold.decorators import display
 from conversations import wording
 from conversations.admin import cells, finding
 from conversations.admin.filters import KeyFilter, recent_values, since
-from conversations.admin.record import RecordAdmin
+from conversations.admin.record import RecordAdmin, yes_or_no
 from conversations.admin.status import TURN_COLOURS
 from conversations.models import Conversation, Turn, UsageEntry
+
+ESTIMATED = yes_or_no("estimated")
 
 
 @admin.register(UsageEntry)
@@ -28,9 +30,9 @@ class UsageAdmin(RecordAdmin):
         ("Attempt", {"fields": ("turn", "conversation", "key", "attempt", "state", "when")}),
         ("Model", {"fields": ("requested_model", "upstream", "model", "returned_model")}),
         ("Used", {"fields": ("input_tokens", "output_tokens", "cache_read", "cache_write", "thinking_tokens",
-                             "estimated", "cost", "tool_count", "duration", "first_token")}),
+                             ESTIMATED, "cost", "tool_count", "duration", "first_token")}),
     )  # fmt: skip
-    readonly_fields = ("turn", "conversation", "key", "state", "when", "cost", "duration", "first_token")
+    readonly_fields = ("turn", "conversation", "key", "state", "when", "cost", "duration", "first_token", ESTIMATED)
 
     @display(description="request", ordering="request_id")
     def request_cell(self, row: UsageEntry) -> SafeString:

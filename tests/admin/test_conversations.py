@@ -1,9 +1,11 @@
 """What an operator can do with a conversation: each asked first, each written down."""
 
 import json
+import re
 
 import pytest
 from django.contrib.admin.models import LogEntry
+from django.http import HttpResponse
 from django.test import Client
 
 from conversations.models import Change, Conversation, ToolMapping, Turn, UsageEntry
@@ -48,6 +50,21 @@ def test_terminate_asks_then_deletes_everything_but_the_ledger(browser: Client, 
 def test_times_are_to_the_second_and_name_their_zone(browser: Client, conversation: Conversation, page: str) -> None:
     moment = conversation.created_at.strftime("%Y-%m-%d %H:%M:%S UTC")
     assert moment in browser.get(f"/admin/conversations/{page}").text
+
+
+def test_whether_a_call_failed_is_said_in_words(browser: Client, conversation: Conversation) -> None:
+    call = f"/admin/conversations/toolmapping/{ToolMapping.objects.get().pk}/change/"
+    assert shown(browser.get(call), "Is error") == "no"
+    ToolMapping.objects.update(is_error=True)
+    assert shown(browser.get(call), "Is error") == "yes"
+    assert shown(browser.get("/admin/conversations/turn/1/change/"), "Usage estimated") == "no"
+
+
+def shown(page: HttpResponse, label: str) -> str:
+    """What a page says of a field."""
+    found = re.search(rf"{label}\s*</label>.*?readonly[^>]*>\s*([^<]*?)\s*<", page.text, re.DOTALL)
+    assert found is not None, label
+    return found[1]
 
 
 def test_who_may_only_look_can_do_nothing(outsider: Client, conversation: Conversation) -> None:
