@@ -44,6 +44,10 @@ def count(value: int) -> str:
     return f"{value / 1_000_000:.1f}M"
 
 
+def many(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def tokens(value: int, *, estimated: bool) -> str:
     return f"~{count(value)}" if estimated else count(value)
 

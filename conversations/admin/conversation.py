@@ -22,6 +22,7 @@ from conversations.admin.status import TURN_COLOURS
 from conversations.admin.toolchain_page import toolchain_page
 from conversations.models import Conversation, ToolExecution, ToolMapping, Turn, TurnStatus, UsageEntry
 from conversations.process import current
+from conversations.wording import many
 
 PURGE_SECONDS = 5.0  # an operator waits for it; beat does the rest
 
@@ -136,9 +137,9 @@ class ConversationAdmin(RecordAdmin):
             LogEntry.objects.create(
                 user_id=request.user.pk or 0, content_type=ContentType.objects.get_for_model(Conversation),
                 object_repr="",
-                action_flag=CHANGE, change_message=f"Purged {deleted} conversations",
+                action_flag=CHANGE, change_message=f"Purged {many(deleted, 'conversation')}",
             )  # fmt: skip
-            return f"{deleted} conversations were purged, {retention.backlog().conversations} are left."
+            return f"Purged {many(deleted, 'conversation')}; still due: {retention.backlog().conversations:,}."
 
         return confirmed(self, request, question, purge)
 
@@ -179,7 +180,7 @@ class ConversationAdmin(RecordAdmin):
             deleted = retention.terminate(row)
             current().hear("conversation", str(row.pk))
             self.log_change(request, row, f"Terminated {row.external_id}")
-            counts = f"{deleted.turns} turns, {deleted.tool_mappings} tool mappings deleted"
+            counts = f"{many(deleted.turns, 'turn')}, {many(deleted.tool_mappings, 'tool mapping')} deleted"
             return f"{row.external_id} was terminated: {counts}."
 
         return confirmed(self, request, question, terminate, reverse("admin:conversations_conversation_changelist"))

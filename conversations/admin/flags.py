@@ -42,7 +42,9 @@ def _errors(turns: Sequence[Turn], index: Index) -> list[Flag]:
         return []
     last = failed[-1]
     text = f"The last one was answered with {last.error_type or 'an error'} by way of {last.upstream or 'the bridge'}."
-    return [Flag("danger", f"{_many(len(failed), 'turn')} ended in an error", text, index.numbers.get(last.pk, 0))]
+    return [
+        Flag("danger", f"{wording.many(len(failed), 'turn')} ended in an error", text, index.numbers.get(last.pk, 0))
+    ]
 
 
 def _loops(mappings: Sequence[ToolMapping], digests: Mapping[str, bytes], index: Index) -> list[Flag]:
@@ -68,7 +70,7 @@ def _stuck(mappings: Sequence[ToolMapping], index: Index, now: dt.datetime) -> l
         f"The oldest is {oldest.tool_name}, called {since}. "
         "The client has not sent its result: it was closed, or is still at it."
     )
-    title = f"{_many(len(waiting), 'call')} without a result"
+    title = f"{wording.many(len(waiting), 'call')} without a result"
     return [Flag("warning", title, text, index.numbers.get(oldest.turn_id, 0))]
 
 
@@ -97,7 +99,14 @@ def _repairs(turns: Sequence[Turn], index: Index) -> list[Flag]:
         return []
     total = sum(turn.note_count for turn in noted)
     text = "What was repaired, substituted or changed by a policy is listed on each turn, with its rule."
-    return [Flag("info", f"{_many(total, 'note')} on {_many(len(noted), 'turn')}", text, index.numbers[noted[0].pk])]
+    return [
+        Flag(
+            "info",
+            f"{wording.many(total, 'note')} on {wording.many(len(noted), 'turn')}",
+            text,
+            index.numbers.get(noted[0].pk, 0),
+        )
+    ]
 
 
 def _estimated(turns: Sequence[Turn]) -> list[Flag]:
@@ -105,8 +114,4 @@ def _estimated(turns: Sequence[Turn]) -> list[Flag]:
     if not number:
         return []
     text = "The upstream reported no usage, or the turn was cut off. Estimated figures are marked with ~."
-    return [Flag("info", f"Tokens of {_many(number, 'turn')} are estimated", text)]
-
-
-def _many(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number:,} {noun}s"
+    return [Flag("info", f"Tokens of {wording.many(number, 'turn')} are estimated", text)]

@@ -93,7 +93,7 @@ class HostedToolAdmin(HostedAdmin):
         if row.owner is not None:
             return cells.link(row.owner, f"{row.owner.name}, which registered it")
         keys, patterns = row.api_keys.count() if row.pk else 0, len(row.for_models.split())
-        return f"{wording.count(keys)} keys, {wording.count(patterns)} patterns of models"
+        return f"{wording.many(keys, 'key')}, {wording.many(patterns, 'pattern')} of models"
 
     @display(description="state", label={"on": "success", "off": "danger", "resting": "danger", "failing": "warning"})
     def state(self, row: HostedTool) -> str:

@@ -36,7 +36,7 @@ def test_terminate_asks_then_deletes_everything_but_the_ledger(browser: Client, 
     assert "session/one" in asked
     assert Turn.objects.exists()
     answer = browser.post(f"{PAGE}/terminate/", follow=True)
-    assert "was terminated: 1 turns, 1 tool mappings" in answer.text
+    assert "was terminated: 1 turn, 1 tool mapping deleted." in answer.text
     assert not Conversation.objects.exists()
     assert not Turn.objects.exists()
     assert UsageEntry.objects.exists()
@@ -58,6 +58,12 @@ def test_whether_a_call_failed_is_said_in_words(browser: Client, conversation: C
     ToolMapping.objects.update(is_error=True)
     assert shown(browser.get(call), "Is error") == "yes"
     assert shown(browser.get("/admin/conversations/turn/1/change/"), "Usage estimated") == "no"
+
+
+def test_the_title_of_a_row_is_its_id_as_it_is(browser: Client, conversation: Conversation) -> None:
+    for page, name in (("conversation", "session/one"), ("turn", "req_000000000000000000000001")):
+        text = browser.get(f"/admin/conversations/{page}/1/change/").text
+        assert re.search(rf"truncate tracking-tight\">\s*{name}\s*</a", text), page
 
 
 def shown(page: HttpResponse, label: str) -> str:
@@ -137,5 +143,5 @@ def test_the_purge_runs_after_a_question(browser: Client, conversation: Conversa
     Conversation.objects.update(last_activity="2020-01-01T00:00Z")
     page = "/admin/conversations/conversation/purge/"
     assert "Conversations due" in browser.get(page).text
-    assert "1 conversations were purged" in browser.post(page, follow=True).text
+    assert "Purged 1 conversation; still due: 0." in browser.post(page, follow=True).text
     assert not Conversation.objects.exists()

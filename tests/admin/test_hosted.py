@@ -38,7 +38,7 @@ def test_tool_is_stored_with_its_keys_and_everybody_hears_of_it(browser: Client)
     tool = HostedTool.objects.get()
     assert list(tool.api_keys.all()) == [key]
     assert Change.objects.filter(kind="hosted").count() == 1
-    assert "1 keys, 1 patterns of models" in browser.get("/admin/conversations/hostedtool/").text
+    assert "1 key, 1 pattern of models" in browser.get("/admin/conversations/hostedtool/").text
 
 
 @pytest.mark.parametrize(
