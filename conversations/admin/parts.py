@@ -13,6 +13,8 @@ from conversations import wording
 from conversations.admin.content import Shown, pretty, shown
 from translation.unreadable import UNREADABLE
 
+CALLS = frozenset({"tool_use", "mcp_tool_use"})  # the client's, and those that the bridge answered itself
+RESULTS = frozenset({"tool_result", "mcp_tool_result"})
 IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 IMAGE_LIMIT = 2_000_000  # characters of base64 that are shown as a picture
 
@@ -53,14 +55,14 @@ def _parts(block: Json, *, readable: bool) -> list[Part]:
     size = block.get("size") if set(block) == {"type", "size"} else None
     if isinstance(size, int):
         return [Part(kind, size)]
-    if kind == "tool_result":
+    if kind in RESULTS:
         return _result(block, readable=readable)
     text = _text(kind, block)
     part = Part(
         kind,
         len(text.encode("utf-8", "surrogatepass")),
         shown(text) if readable and kind != "image" else None,
-        call=str(block.get("id", "")) if kind == "tool_use" else "",
+        call=str(block.get("id", "")) if kind in CALLS else "",
         name=str(block.get("name", "")),
         picture=_picture(block) if readable and kind == "image" else "",
     )

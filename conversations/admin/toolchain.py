@@ -225,8 +225,12 @@ def _turn(
     turn: Turn, messages: list[tuple[str, bool, tuple[Part, ...]]], calls: tuple[CallView, ...], index: Index, *,
     readable: bool,
 ) -> TurnView:  # fmt: skip
-    said = [part for _, answer, content in messages if answer for part in content if part.kind != "tool_use"]
-    # Results stand with their calls; what is left is what somebody said.
+    # Calls and results stand by themselves; what is left is what somebody said.
+    shown_below = {call.id for call in calls}
+    said = [
+        part for _, answer, content in messages if answer for part in content
+        if part.kind != "tool_use" and part.call not in shown_below
+    ]  # fmt: skip
     brought = [
         part for _, answer, content in messages if not answer for part in content
         if not part.kind.startswith(("tool_result", "tool_use"))

@@ -161,6 +161,19 @@ def test_estimated_tokens_are_marked_wherever_they_stand(browser: Client, turn: 
     assert all(figure in usage for figure in ("~1,000", "~50"))
 
 
+def test_the_result_of_a_hosted_tool_stands_with_its_call(browser: Client, turn: Turn) -> None:
+    call = {"type": "mcp_tool_use", "id": "mcptoolu_1", "name": "stock", "server_name": "toolbridge", "input": {}}
+    result = {"type": "mcp_tool_result", "tool_use_id": "mcptoolu_1", "content": [{"type": "text", "text": "19 left"}]}
+    Message.objects.update(content=rows.encoded([call, result, {"type": "text", "text": "There are some."}]))
+    ToolMapping.objects.update(tool_use_id="mcptoolu_1", answered_turn=turn.pk, result_size=7)
+    page = browser.get(CHAIN).text
+    assert "not stored" not in page
+    assert page.count("19 left") == 1
+    assert "mcp_tool" not in page
+    ToolMapping.objects.all().delete()
+    assert browser.get(CHAIN).text.count("19 left") == 1
+
+
 def test_reading_content_is_written_down_once_an_hour(browser: Client, turn: Turn) -> None:
     browser.get(CHAIN)
     browser.get(HOPS)
