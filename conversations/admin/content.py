@@ -74,7 +74,17 @@ def pretty(raw: bytes) -> bytes:
         return raw
 
 
+def unescaped(raw: bytes) -> bytes:
+    """The same for people: many upstreams write every letter beyond ASCII as an escape."""
+    if b"\\u" not in raw:
+        return pretty(raw)
+    try:
+        return pretty(msgspec.json.encode(msgspec.json.decode(raw)))
+    except UNREADABLE:
+        return pretty(raw)
+
+
 def json_view(raw: bytes, label: str) -> SafeString:
     if not raw:
         return SafeString(wording.NONE)
-    return render_to_string("admin/conversations/value.html", {"value": shown(pretty(raw), label), "open": True})
+    return render_to_string("admin/conversations/value.html", {"value": shown(unescaped(raw), label), "open": True})

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from conversations import wording
-from conversations.admin.content import Shown, pretty, shown
+from conversations.admin.content import Shown, shown, unescaped
 from conversations.admin.parts import Part, parts
 from conversations.admin.status import TOOL_COLOURS, TURN_COLOURS
 from conversations.models import Conversation, Message, ToolMapping, ToolStatus, Turn
@@ -286,7 +286,7 @@ def _call(
         status=status,
         colour=TOOL_COLOURS.get(status, ""),
         size=len(arguments),
-        arguments=shown(pretty(arguments)) if readable and arguments else None,
+        arguments=shown(unescaped(arguments)) if readable and arguments else None,
         result=result[:SAID],
         result_left_out=max(0, len(result) - SAID),
         result_size=row.result_size,

@@ -1,6 +1,7 @@
 """`.../conversation/<pk>/toolchain/`: asks the database, hands rows to the shaping functions, renders."""
 
 import datetime as dt
+import json
 from typing import Any
 
 from django.contrib.admin.models import LogEntry
@@ -16,6 +17,7 @@ from conversations.admin.content import reads_content
 from conversations.admin.graph import Graph, graph
 from conversations.admin.stored import CONTENT
 from conversations.models import Conversation, Message, ToolMapping, Turn
+from conversations.secrets import unseal
 from conversations.store import packing
 from conversations.wording import harmless
 
@@ -170,20 +172,26 @@ def _agents(conversation: Conversation, mappings: list[ToolMapping]) -> dict[int
 
 def _matching(conversation: Conversation, term: str) -> list[int]:
     """The turns that brought, said or called something with this text in it."""
-    wanted = term.casefold()
+    wanted = _spellings(term)
     found = set()
     rows = conversation.messages.values_list("turn", "role", "span", "content")
     for turn, role, span, content in rows.iterator(chunk_size=200):
         if turn not in found and any(_says(said, wanted) for _, said in packing.messages(role, span, content)):
             found.add(turn)
     for turn, name, arguments in conversation.tool_mappings.values_list("turn", "tool_name", "arguments"):
-        if wanted in name.casefold() or _says(bytes(arguments), wanted):
+        if term.casefold() in name.casefold() or _says(unseal(bytes(arguments)), wanted):
             found.add(turn)
     return sorted(found)
 
 
-def _says(content: bytes, wanted: str) -> bool:
-    return wanted in content.decode("utf-8", "replace").casefold()
+def _spellings(term: str) -> set[str]:
+    """As it is said, and as JSON may have it: quotes and lines escaped, or every letter beyond ASCII."""
+    return {term.casefold(), *(json.dumps(term, ensure_ascii=plain)[1:-1].casefold() for plain in (False, True))}
+
+
+def _says(content: bytes, wanted: set[str]) -> bool:
+    said = content.decode("utf-8", "replace").casefold()
+    return any(spelling in said for spelling in wanted)
 
 
 def _family(conversation: Conversation) -> list[Conversation]:

@@ -73,6 +73,17 @@ def test_turns_are_found_by_what_was_said_and_called(browser: Client) -> None:
     assert "1 of 30 turns" in page.text
     assert 'id="turn-7"' in page.text
     assert "Nothing in this conversation" in browser.get(CHAIN, {"q": "no such thing"}).text
+    ToolMapping.objects.filter(turn=9).update(arguments=rb'{"text": "\u6f22\u5b57 \"quoted\" \u202e"}')
+    for term in ("漢字", '"quoted"'):
+        assert 'id="turn-9"' in browser.get(CHAIN, {"q": term}).text
+
+
+def test_arguments_are_shown_in_letters_whatever_way_the_upstream_escaped_them(browser: Client, turn: Turn) -> None:
+    ToolMapping.objects.update(arguments=rb'{"text": "\u6f22\u5b57 \u202e", "n": 1.50}')
+    for page in (CHAIN, f"/admin/conversations/toolmapping/{ToolMapping.objects.get().pk}/change/"):
+        assert "漢字 ⟨U+202E⟩" in browser.get(page).text
+    ToolMapping.objects.update(arguments=rb'{"text": "\ud800 half"}')
+    assert "\\ud800 half" in browser.get(CHAIN).text
 
 
 def test_hostile_content_is_inert(browser: Client, conversation: Conversation, turn: Turn) -> None:
