@@ -21,8 +21,10 @@ FORMS = {
 
 
 def export_page(admin: Any, request: HttpRequest, row: Conversation) -> HttpResponseBase:
-    form, readable = request.GET.get("form", "jsonl"), reads_content(request)
-    if form == "jsonl" and (row.api_key.storage != StorageLevel.FULL or not readable):
+    readable = reads_content(request)
+    sayable = readable and row.api_key.storage == StorageLevel.FULL
+    form = request.GET.get("form", "jsonl" if sayable else "csv")
+    if form == "jsonl" and not sayable:
         messages.error(request, "What was said is not stored for this key, or not for you to read.")
         return HttpResponseRedirect(cells.url(row, "toolchain_page"))
     if form in FORMS and request.method != "POST":

@@ -8,7 +8,7 @@ from django.contrib.admin.models import LogEntry
 from django.http import HttpResponse
 from django.test import Client
 
-from conversations.models import Change, Conversation, ToolMapping, Turn, UsageEntry
+from conversations.models import ApiKey, Change, Conversation, ToolMapping, Turn, UsageEntry
 from tests.admin import rows
 
 pytestmark = pytest.mark.django_db
@@ -125,9 +125,19 @@ def test_a_table_of_tool_calls_runs_no_formula(browser: Client, outsider: Client
 
 
 def test_what_was_said_is_exported_only_to_those_who_may_read_it(outsider: Client, conversation: Conversation) -> None:
-    answer = outsider.get(f"{PAGE}/export/", follow=True)
+    answer = outsider.get(f"{PAGE}/export/?form=jsonl", follow=True)
     assert answer.redirect_chain
     assert "not for you to read" in answer.text
+
+
+def test_only_what_can_be_had_is_offered_for_export(
+    browser: Client, outsider: Client, conversation: Conversation
+) -> None:
+    assert "form=jsonl" in browser.get(f"{PAGE}/toolchain/").text
+    assert "Export the tool calls?" in outsider.get(f"{PAGE}/export/").text
+    ApiKey.objects.update(storage="metadata")
+    assert "form=jsonl" not in browser.get(f"{PAGE}/toolchain/").text
+    assert "Export the tool calls?" in browser.get(f"{PAGE}/export/").text
 
 
 def test_a_mapping_is_forgotten_and_every_process_hears_of_it(browser: Client, conversation: Conversation) -> None:
