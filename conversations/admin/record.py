@@ -24,11 +24,11 @@ Rows = QuerySet[Any]
 def yes_or_no(field: str) -> Callable[[Model], str]:
     """A column in words. As a mark it would be green for an error, and red for none."""
 
-    @display(description=field.replace("_", " "))
     def shown(row: Model) -> str:
         return "yes" if getattr(row, field) else "no"
 
-    return shown
+    named: Callable[[Model], str] = display(shown, description=field.replace("_", " "))
+    return named
 
 
 class RecordList(ChangeList):

@@ -5,7 +5,6 @@ import re
 
 import pytest
 from django.contrib.admin.models import LogEntry
-from django.http import HttpResponse
 from django.test import Client
 
 from conversations.models import ApiKey, Change, Conversation, ToolMapping, Turn, UsageEntry
@@ -54,10 +53,10 @@ def test_times_are_to_the_second_and_name_their_zone(browser: Client, conversati
 
 def test_whether_a_call_failed_is_said_in_words(browser: Client, conversation: Conversation) -> None:
     call = f"/admin/conversations/toolmapping/{ToolMapping.objects.get().pk}/change/"
-    assert shown(browser.get(call), "Is error") == "no"
+    assert shown(browser.get(call).text, "Is error") == "no"
     ToolMapping.objects.update(is_error=True)
-    assert shown(browser.get(call), "Is error") == "yes"
-    assert shown(browser.get("/admin/conversations/turn/1/change/"), "Usage estimated") == "no"
+    assert shown(browser.get(call).text, "Is error") == "yes"
+    assert shown(browser.get("/admin/conversations/turn/1/change/").text, "Usage estimated") == "no"
 
 
 def test_the_title_of_a_row_is_its_id_as_it_is(browser: Client, conversation: Conversation) -> None:
@@ -66,9 +65,9 @@ def test_the_title_of_a_row_is_its_id_as_it_is(browser: Client, conversation: Co
         assert re.search(rf"truncate tracking-tight\">\s*{name}\s*</a", text), page
 
 
-def shown(page: HttpResponse, label: str) -> str:
+def shown(page: str, label: str) -> str:
     """What a page says of a field."""
-    found = re.search(rf"{label}\s*</label>.*?readonly[^>]*>\s*([^<]*?)\s*<", page.text, re.DOTALL)
+    found = re.search(rf"{label}\s*</label>.*?readonly[^>]*>\s*([^<]*?)\s*<", page, re.DOTALL)
     assert found is not None, label
     return found[1]
 
