@@ -16,6 +16,7 @@ from conversations.admin.parts import Part, parts
 from conversations.admin.status import TOOL_COLOURS, TURN_COLOURS
 from conversations.models import Conversation, Message, ToolMapping, ToolStatus, Turn
 from conversations.store import packing
+from translation.policies.system import without_reminders
 from translation.unreadable import UNREADABLE
 from translation.values import Note
 
@@ -167,12 +168,13 @@ def alike(mappings: Sequence[ToolMapping]) -> list[ToolMapping]:
 
 
 def digests(messages: Iterable[bytes], calls: Iterable[str]) -> dict[str, bytes]:
-    """What each of these calls was answered with, in a few bytes."""
+    """What each of these calls was answered with, in a few bytes. Reminders, which differ each time, do not count."""
     wanted, found = set(calls), {}
     for content in messages:
         for block in _results_in(content):
             if (call := block.get("tool_use_id")) in wanted:
-                found[str(call)] = blake2b(msgspec.json.encode(block.get("content")), digest_size=16).digest()
+                told = without_reminders(msgspec.json.encode(block.get("content")).decode())
+                found[str(call)] = blake2b(told.encode(), digest_size=16).digest()
     return found
 
 

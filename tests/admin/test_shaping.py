@@ -133,6 +133,16 @@ def test_a_loop_is_the_same_result_and_not_only_its_size() -> None:
     assert toolchain.repetitions(rows, found) == {1: 1, 2: 1, 3: 2, 4: 1}
 
 
+def test_reminders_do_not_make_results_different() -> None:
+    reminder = "<system-reminder>\n{} tokens left\n</system-reminder>"
+    said = [
+        json.dumps([{"type": "tool_result", "tool_use_id": str(n), "content": content}]).encode()
+        for n, content in enumerate([f"hi\n\n{reminder.format(1)}", f"hi\n\n{reminder.format(2)}", "hello"])
+    ]
+    found = toolchain.digests(said, ["0", "1", "2"])
+    assert (found["0"] == found["1"], found["0"] == found["2"]) == (True, False)
+
+
 def test_a_call_is_not_waited_for_once_the_conversation_has_gone_on() -> None:
     index = toolchain.Index({1: 1, 2: 2, 3: 3, 4: 4}, {2: 1})
     rows = [mapping(pk, b"{}") for pk in (1, 2, 3, 4)]

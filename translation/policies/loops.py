@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from translation.errors import RepeatedCall
 from translation.events import Event, Failed, Finished, ToolEnded, ToolStarted
 from translation.policies.policy import Policy
-from translation.policies.texts import texts
-from translation.values import Message, Note, Request, Text, ToolResult, ToolUse
+from translation.policies.texts import stripped, texts
+from translation.values import Block, Message, Note, Request, Text, ToolResult, ToolUse
 
 
 class Loop(Struct, frozen=True):
@@ -108,7 +108,7 @@ def loops(request: Request, least: int) -> list[Loop]:
 def _counted(messages: tuple[Message, ...], often: set[tuple[str, bytes]]) -> Iterator[Loop]:
     """Each result of one of these calls, with how often it has come since the user last spoke."""
     calls: dict[str, tuple[str, bytes]] = {}
-    seen: Counter[tuple[str, bytes, ToolResult]] = Counter()
+    seen: Counter[tuple[str, bytes, tuple[Block, ...]]] = Counter()
     for index, message in enumerate(messages):
         if message.role == "assistant":
             found = [block for block in message.blocks if type(block) is ToolUse]
@@ -117,11 +117,16 @@ def _counted(messages: tuple[Message, ...], often: set[tuple[str, bytes]]) -> It
         for block in message.blocks:
             if type(block) is ToolResult and block.tool_use_id in calls:
                 name, arguments = calls[block.tool_use_id]
-                result = (name, arguments, replace(block, tool_use_id=""))
+                result = (name, arguments, _told(block))
                 seen[result] += 1
                 yield Loop(name, arguments, seen[result], index)
         if message.role == "user" and texts(message):
             seen.clear()
+
+
+def _told(result: ToolResult) -> tuple[Block, ...]:
+    """What the tool said: Claude Code adds a reminder with the tokens that are left, different in every result."""
+    return stripped(replace(result, tool_use_id=""))
 
 
 def _is_open(request: Request, loop: Loop) -> bool:

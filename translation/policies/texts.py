@@ -18,14 +18,14 @@ IGNORED = re.compile(r"[\W_]+")
 def strip_turn_reminders(request: Request, policy: Policy, notes: list[Note]) -> Request:
     """R2: `<system-reminder>` hints are left out of the user's messages and of tool results, too."""
 
-    def stripped(index: int, message: Message) -> Message:
-        blocks = tuple(kept for block in message.blocks for kept in _stripped(block))
+    def reminderless(index: int, message: Message) -> Message:
+        blocks = tuple(kept for block in message.blocks for kept in stripped(block))
         if blocks == message.blocks:
             return message
         notes.append(_note("R2", index, "reminders were left out"))
         return replace(message, blocks=blocks, raw=b"")
 
-    return _each_user_message(request, stripped)
+    return _each_user_message(request, reminderless)
 
 
 def drop_echo(request: Request, policy: Policy, notes: list[Note]) -> Request:
@@ -99,6 +99,17 @@ def loose(text: str) -> str:
     return IGNORED.sub("", text.casefold()) or text.strip()
 
 
+def stripped(block: Block) -> tuple[Block, ...]:
+    """The block without its reminders; nothing where it was one."""
+    if type(block) is Text and OPENING in block.text:
+        text = without_reminders(block.text)
+        return (Text(text),) if text else ()
+    if type(block) is ToolResult:
+        blocks = tuple(kept for inner in block.blocks for kept in stripped(inner))
+        return (block if blocks == block.blocks else replace(block, blocks=blocks),)
+    return (block,)
+
+
 def _each_user_message(request: Request, change: Callable[[int, Message], Message]) -> Request:
     messages = [
         change(index, message) if message.role == "user" else message for index, message in enumerate(request.messages)
@@ -111,16 +122,6 @@ def _each_user_message(request: Request, change: Callable[[int, Message], Messag
 def _without(message: Message, dropped: Callable[[str], bool]) -> Message:
     blocks = [block for block in message.blocks if not (type(block) is Text and is_said(block) and dropped(block.text))]
     return replace(message, blocks=tuple(blocks), raw=b"")
-
-
-def _stripped(block: Block) -> tuple[Block, ...]:
-    if type(block) is Text and OPENING in block.text:
-        text = without_reminders(block.text)
-        return (Text(text),) if text else ()
-    if type(block) is ToolResult:
-        blocks = tuple(kept for inner in block.blocks for kept in _stripped(inner))
-        return (block if blocks == block.blocks else replace(block, blocks=blocks),)
-    return (block,)
 
 
 def _has_results(message: Message) -> bool:

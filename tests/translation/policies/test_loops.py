@@ -54,6 +54,15 @@ def test_other_results_and_a_word_from_the_user_are_no_loop(again: bool) -> None
     assert fired(under(AGENTIC, request)[1]) == (["Loop"] if not again else [])
 
 
+def test_reminders_in_results_do_not_hide_a_loop() -> None:
+    reminders = [f"# readme\n\n<system-reminder>\n{left} tokens left\n</system-reminder>" for left in range(4)]
+    turns = [(answer(call(n)), user(result(n, text))) for n, text in enumerate([*reminders, "# readme"])]
+    governed, notes = under(AGENTIC, asked(user("Go on."), *(message for turn in turns for message in turn)))
+    assert fired(notes) == ["Loop", "R10"]
+    assert governed.messages[-1].blocks == (result(4), REMINDER)
+    assert governed.messages[2].blocks == (result(0, reminders[0]),)
+
+
 def test_different_arguments_are_no_loop() -> None:
     calls = [(answer(call(n, b'{"n":%d}' % n)), user(result(n))) for n in range(6)]
     request = asked(user("Go on."), *(message for pair in calls for message in pair))
