@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from conversations.bridge import Bridge
     from conversations.routing import Route
 
+HEALINGS = 5  # of one request at one target
+
 
 class Errand:
     def __init__(self, bridge: Bridge, prepared: Prepared, storage: str) -> None:
@@ -26,14 +28,14 @@ class Errand:
         self.notes: list[Note] = list(prepared.notes)
         self._bridge = bridge
         self._course = Course(bridge.settings.retries, bridge.upstreams.health)
-        self._healed = False
+        self._healed = 0
         self._asked_again = False
         self._reminded = False
         self._goes_on = False
 
     def next_round(self, prepared: Prepared) -> None:
         """The answer goes on after tools that the bridge ran."""
-        self.prepared, self._goes_on, self._healed = prepared, True, False
+        self.prepared, self._goes_on, self._healed = prepared, True, 0
         self.notes += [note for note in prepared.notes if note not in self.notes]
         self._course = Course(self._bridge.settings.retries, self._bridge.upstreams.health)
 
@@ -90,18 +92,22 @@ class Errand:
         return not asked
 
     def _heal(self, error: UpstreamFault, answer: bytes) -> bool:
-        """Once per target, a request that the upstream refused for a reason that we know is changed and sent again."""
+        """A request that the upstream refused for a reason that we know is changed and sent again.
+
+        Upstreams name one parameter at a time. A change that changes nothing is none, so the same refusal ends it.
+        """
         prepared, route = self.prepared, self.prepared.route
-        if self._healed or error.transient:
+        if self._healed == HEALINGS or error.transient:
             return False
         healed = adapters.healed(outgoing(prepared.request, route), route.target, prepared.sent, error, answer)
         if healed is None:
             return False
-        self._healed = True
+        self._healed += 1
         if healed.remedy is not None:
             self._bridge.learn(route.target, healed.remedy)
         self.notes += [note for note in healed.sent.notes if note not in self.notes]
-        self.prepared = replace(prepared, aimed=replace(prepared.aimed, sent=healed.sent))
+        known = replace(route, target=healed.target)
+        self.prepared = replace(prepared, aimed=replace(prepared.aimed, route=known, sent=healed.sent))
         return True
 
     # ------------------------------------------------------------ another target
@@ -122,7 +128,7 @@ class Errand:
                 self.notes = [*self.prepared.notes, *own]
                 said = words(error, self._storage)
                 self._note(f"{before.route.name} failed ({said}): {candidate.name} was asked instead")
-                self._healed = False
+                self._healed = 0
                 return
         raise self._course.error or error
 

@@ -75,9 +75,11 @@ def writer(profile: Profile, request: Request, message_id: str, hosted: Mapping[
 
 
 class Healed(Struct, frozen=True):
-    """A request changed after its refusal; `remedy` when the change is worth remembering."""
+    """A request changed after its refusal, for a target that is known better now; `remedy` when that is worth
+    remembering."""
 
     sent: UpstreamRequest
+    target: Target
     remedy: Remedy | None = None
 
 
@@ -86,14 +88,15 @@ def healed(request: Request, target: Target, sent: UpstreamRequest, error: Bridg
     speaker = adapter(target.profile)
     if error.code == OPAQUE_STATE_REJECTED and isinstance(speaker, Forgetful):
         bare = speaker.without_state(sent)
-        return Healed(bare) if bare is not sent else None
+        return Healed(bare, target) if bare is not sent else None
     found = remedy(body, sent) if error.status == 400 else None
     if found is None or (found.max_tokens is not None and relays(target.profile)):
         return None  # Anthropic's clients know what to do about its own words
     profile = remembered(target.profile, found)
     limited = request if found.max_tokens is None else replace(request, max_tokens=found.max_tokens)
-    again = speaker.build(limited, replace(target, profile=profile))
+    known = replace(target, profile=profile)
+    again = speaker.build(limited, known)
     if again.body == sent.body:
         return None
     note = Note("degradation", "parameter-healed", f"sent again, since the upstream said: {found.why[:300]}")
-    return Healed(replace(again, notes=(*again.notes, note)), found if profile != target.profile else None)
+    return Healed(replace(again, notes=(*again.notes, note)), known, found if profile != target.profile else None)

@@ -1,6 +1,6 @@
 """Self-healing: what to change about a request that an upstream refused for one parameter.
 
-The shell asks `remedy` about a 400 or 422, retries once with the profile that `remembered` gives, and keeps the remedy
+The shell asks `remedy` about a 400 or 422, retries with the profile that `remembered` gives, and keeps the remedy
 for that upstream and model.
 """
 

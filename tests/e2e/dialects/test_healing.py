@@ -1,4 +1,4 @@
-"""Refusals with a known way out: tried once, recorded on the turn, remembered where they are about a model."""
+"""Refusals with a known way out: tried once each, recorded on the turn, remembered where they are about a model."""
 
 from typing import Any
 
@@ -11,7 +11,16 @@ from tests.e2e.dialects.models import Models
 from tests.e2e.dialects.providers import BY_NAME
 from tests.e2e.dialects.script import TOOLS, Speech
 from tests.e2e.dialects.wire import WIRES, data
-from tests.e2e.dialects.wordings import BLOBS, NO_TEMPERATURE, OVERFLOWS, PAIR, REFUSED, UNCOUNTED, UNCOUNTED_PAIRS
+from tests.e2e.dialects.wordings import (
+    BLOBS,
+    NO_TEMPERATURE,
+    OVERFLOWS,
+    PAIR,
+    REFUSED,
+    UNCOUNTED,
+    UNCOUNTED_PAIRS,
+    USE_OTHER,
+)
 from tests.servers.client import Client, folded, names
 from tests.servers.records import Records
 from tests.servers.script import Answer, json_answer, sse_answer
@@ -119,14 +128,30 @@ def test_a_parameter_that_a_model_refuses_is_healed_once_and_remembered(
     assert gone in models.requests[3].json(), "other models are not concerned"
 
 
+NO_TOP_K = "Unsupported parameter: 'top_k' is not supported with this model."
+
+
+def test_parameters_that_are_refused_one_after_another_are_healed_in_one_turn(client: Client, models: Models) -> None:
+    """As an Azure deployment of a reasoning model does, whose name tells nothing."""
+    path = "/vllm/v1/chat/completions"
+    wire = WIRES["openai"]
+    good = sse_answer(*wire.text, *wire.end)
+    models.queue(path, refusal(USE_OTHER), refusal(NO_TEMPERATURE), refusal(NO_TOP_K), good, good)
+    fields: Any = {"model": "vllm/picky", "temperature": 0.5, "top_k": 3}
+    assert client.ask("Hi", **fields).status_code == 200
+    assert client.ask("Hi again", **fields).status_code == 200
+    assert len(models.requests) == 5, "the next request knows all of it"
+    for body in (models.requests[number].json() for number in (3, 4)):
+        assert body["max_completion_tokens"] == 100
+        assert body.keys().isdisjoint(("max_tokens", "temperature", "top_k"))
+
+
 def test_a_refusal_that_healing_does_not_help_is_told(client: Client, models: Models) -> None:
     path = "/vllm/v1/chat/completions"
-    models.queue(
-        path, refusal(NO_TEMPERATURE), refusal("Unsupported parameter: 'top_k' is not supported with this model.")
-    )
+    models.queue(path, refusal(NO_TEMPERATURE), refusal(NO_TEMPERATURE))
     response = client.ask("Hi", model="vllm/stubborn", temperature=0.5, top_k=3)
     assert response.status_code == 400
-    assert "top_k" in response.json()["error"]["message"]
+    assert "temperature" in response.json()["error"]["message"]
     assert len(models.requests) == 2
 
 
