@@ -282,16 +282,19 @@ def test_a_refusal_is_told_as_the_chat_dialect_tells_it() -> None:
 # ---------------------------------------------------------------- names
 
 
-def test_a_tool_under_an_alias_is_called_by_its_own_name() -> None:
+@pytest.mark.parametrize("told", ["the alias", "the client's name"])
+def test_a_tool_under_an_alias_is_called_by_its_own_name(told: str) -> None:
+    """Which of them the model writes is its choice: Claude Code's reminders name tools as the client does."""
     case = CASES["minimax/two_wrappers"]
     tools = (Tool("a tool with blanks", schema=SCHEMA), Tool("web_search", type="web_search_20250305"))
     request = replace(case.request, tools=tools)
     alias = ADAPTER.build(request, target()).names[0][0]
-    text = f'</think><invoke name="{alias}"><parameter name="location">5</parameter></invoke>'
+    name = alias if told == "the alias" else "a tool with blanks"
+    text = f'</think><invoke name="{name}"><parameter name="location">5</parameter></invoke>'
     chunk = {"choices": [{"delta": {"content": text}, "finish_reason": "stop"}]}
     upstream = b"data: " + msgspec.json.encode(chunk) + b"\n\ndata: [DONE]\n\n"
     events = describe(decode(ADAPTER, replace(case, request=request, upstream=upstream), [upstream]))
     assert events[:2] == [
-        {"type": "ToolStarted", "call": 0, "name": "a tool with blanks", "upstream_name": alias},
+        {"type": "ToolStarted", "call": 0, "name": "a tool with blanks", "upstream_name": name},
         {"type": "ToolEnded", "call": 0, "arguments": '{"location":"5"}'},
     ]

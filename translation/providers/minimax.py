@@ -43,11 +43,11 @@ class MiniMax(OpenAIChat):
 
 
 class _Tools:
-    """The tools that the model was offered, by the names that it knows."""
+    """The tools that the model was offered, by the names that it knows: what it reads may say the client's."""
 
     def __init__(self, request: Request, sent: UpstreamRequest) -> None:
-        aliases = {name: alias for alias, name in sent.names}
-        self._offered = {aliases.get(tool.name, tool.name): tool for tool in request.tools if kind(tool) != "server"}
+        own = {tool.name: tool for tool in request.tools if kind(tool) != "server"}
+        self._offered = own | {alias: own[name] for alias, name in sent.names if name in own}
         self._schemas: dict[str, ArgumentSchema] = {}
         self.names = frozenset(self._offered)
 
