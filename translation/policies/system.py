@@ -36,15 +36,27 @@ def add_guidance(request: Request, policy: Policy, notes: list[Note]) -> Request
 
 def without_reminders(text: str) -> str:
     """The same string when there are none; what stood on both sides of one is on lines of its own."""
-    start = text.find(OPENING)
-    if start < 0:
+    if OPENING not in text:
         return text
-    kept, begun = [], 0
-    while start >= 0 and (end := text.find(CLOSING, start)) >= 0:
-        kept.append(text[begun:start].strip())
-        begun = end + len(CLOSING)
-        start = text.find(OPENING, begun)
-    return "\n".join((*kept, text[begun:].strip())).strip()
+    kept, begun, searched = [], 0, 0
+    while (end := text.find(CLOSING, searched)) >= 0:
+        start = _opening(text, searched, end)
+        searched = end + len(CLOSING)
+        if start >= 0:
+            kept.append(text[begun:start].strip())
+            begun = searched
+    return "\n".join((*kept, text[begun:].strip())).strip() if kept else text
+
+
+def _opening(text: str, after: int, end: int) -> int:
+    """Where the reminder that ends there begins. Prose speaks of the tag, too (Claude Code's own system prompt does):
+    one at the start of a line is it, else the last one."""
+    found = last = text.find(OPENING, after, end)
+    while found >= 0:
+        if found == after or text[found - 1] == "\n":
+            return found
+        last, found = found, text.find(OPENING, found + 1, end)
+    return last
 
 
 def _cut(request: Request, without: Callable[[str], str], what: str, notes: list[Note]) -> Request:

@@ -75,10 +75,24 @@ def test_nothing_is_changed_toward_anthropic(policy: Policy) -> None:
 @given(st.lists(st.sampled_from(["<system-reminder>", "</system-reminder>", " ", "\n", "a", "b"]), max_size=12))
 def test_each_reminder_goes_with_the_space_around_it(pieces: list[str]) -> None:
     text = "".join(pieces)
-    expected = re.sub(r"\s*<system-reminder>.*?</system-reminder>\s*", "\n", text, flags=re.DOTALL).strip()
-    assert without_reminders(text) == (expected if "<system-reminder>" in text else text)
+    tag = "<system-reminder>"
+    begun = rf"(?:(?:(?<![^\n])|(?<=</system-reminder>)){tag}|{tag}(?!(?:(?!</system-reminder>).)*{tag}))"
+    kept = re.split(rf"{begun}.*?</system-reminder>", text, flags=re.DOTALL)
+    expected = "\n".join(part.strip() for part in kept).strip()
+    assert without_reminders(text) == (expected if len(kept) > 1 else text)
+
+
+def test_a_tag_that_is_only_spoken_of_is_no_reminder() -> None:
+    prose = "\nMemories inside `<system-reminder>` blocks are background.\n\nBe brief.\n"
+    request = asked(user("hi"), system=(prose,))
+    assert under(AGENTIC, request) == (request, ())
+    reminder = "<system-reminder>\nMore of these tags: <system-reminder>.\n</system-reminder>"
+    governed, _ = under(AGENTIC, asked(user("hi"), system=(f"{prose}{reminder}\nBe kind.",)))
+    assert governed.system == (Text(f"{prose.strip()}\nBe kind."),)
 
 
 def test_reminders_are_found_in_linear_time() -> None:
     text = "<system-reminder>" * 100_000 + " " * 100_000 + "x"
+    assert without_reminders(text) == text
+    text = "</system-reminder>" * 100_000 + "x<system-reminder>" * 100_000
     assert without_reminders(text) == text
