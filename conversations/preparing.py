@@ -20,7 +20,7 @@ from conversations.store.hosted import Ran
 from conversations.store.reads import Answer
 from translation import adapters, policies
 from translation.adapter import UpstreamRequest
-from translation.chain import chain
+from translation.chain import ROOT, chain
 from translation.chain import link as chain_link
 from translation.client.identity import MODE, Identity
 from translation.client.parse import parse_system
@@ -97,13 +97,17 @@ async def prepare(
     resolved = await state.resolve(key, request, identity, hashes)
     conversation = resolved.conversation
     broken = await _broken_off(state, conversation, request, hashes) if identity.append else None
-    asked, hashes = await _completed(state, resolved, request, hashes, broken)
+    asked = await _gone_on(state, resolved, request, resolved.cut) if resolved.cut is not None else None
+    if asked is not None:
+        hashes = chain(asked.messages)
+    else:
+        asked, hashes = await _completed(state, resolved, request, hashes, broken)
     received = asked
     wants = wanted(received, hashes)
     snapshot = await _known(state, conversation, wants, identity)
     unknown_results(received, snapshot, len(received.messages) - len(request.messages))
     link = continues(received, snapshot)
-    history = await _history_of(state, conversation, link) if link is not None else ()
+    history = await _history_of(state, conversation, link.turn_id) if link is not None else ()
     received, notes = restore(received, snapshot, history)
     received, lost = await rejoin(state, conversation, received, snapshot) if offered.tools else (received, ())
     if received is not asked:
@@ -122,7 +126,7 @@ async def prepare(
         raise told_place(error, hydrated.messages, request.messages) from None
     return Prepared(
         conversation,
-        resolved.base,
+        resolved.cut or resolved.base,
         received,
         hashes,
         hydrated,
@@ -231,6 +235,22 @@ async def _broken_off(
     return turn if turn is not None and not turn.answer_hash else None
 
 
+async def _gone_on(state: State, resolved: Resolved, request: Request, cut: Answer) -> Request | None:
+    """After a turn that broke off what was asked in it, and the calls that it showed, stay said, and this follows."""
+    base = resolved.base
+    if _brings_result(request):
+        return None  # that names where it goes on
+    history = await _history_of(state, resolved.conversation, cut.turn)
+    hashes = chain(history)
+    if cut.head_hash not in hashes or (base is not None and base.answer_hash not in hashes):
+        return None  # its text is not kept, or others have gone on beside it
+    start = hashes.index(cut.head_hash) + 1 - len(request.messages)
+    if start >= 0 and chain(request.messages, hashes[start - 1] if start else ROOT)[-1] == cut.head_hash:
+        history = history[:start]  # the same words again are said once
+    changed = await _in_context(state, resolved.conversation, request, cut)
+    return replace(changed, messages=history + request.messages)
+
+
 async def _completed(
     state: State, resolved: Resolved, request: Request, hashes: tuple[bytes, ...], broken: Answer | None
 ) -> tuple[Request, tuple[bytes, ...]]:
@@ -283,9 +303,9 @@ async def _same_fingerprint(state: State, conversation: Conversation, request: R
             raise ThreadRefused(f"{name}: differs from the thread's", code="thread_fingerprint_mismatch")
 
 
-async def _history_of(state: State, conversation: Conversation, link: Link) -> tuple[Message, ...]:
-    """What is stored up to and including the answer that made this call."""
-    base = await state.answer_of_turn(link.turn_id)
+async def _history_of(state: State, conversation: Conversation, turn: int) -> tuple[Message, ...]:
+    """What is stored up to and including the answer of this turn."""
+    base = await state.answer_of_turn(turn)
     if base is None:
         return ()
     head = base.answer_hash or base.head_hash
@@ -294,10 +314,9 @@ async def _history_of(state: State, conversation: Conversation, link: Link) -> t
     history = tuple(parse_message(item.role, item.content) for item in stored if is_content(item.content))
     if len(history) != len(stored):
         return ()  # a key that keeps no text: the call is rebuilt from its mapping
-    if not base.answer_hash and history:
+    if not base.answer_hash and history and (links := await state.turn_links(turn)):
         # The turn never ended (a crash, a disconnect), but the client has seen these calls.
-        links = await state.turn_links(link.turn_id)
-        runs = {run.tool_use_id: run for run in await state.ran_in_turn(link.turn_id)}
+        runs = {run.tool_use_id: run for run in await state.ran_in_turn(turn)}
         history = (*history, Message("assistant", tuple(_seen(item, runs.get(item.tool_use_id)) for item in links)))
     return history
 

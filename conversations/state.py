@@ -103,6 +103,7 @@ class Resolved(Struct, frozen=True):
 
     conversation: Conversation
     base: Answer | None = None
+    cut: Answer | None = None  # a turn after it whose answer broke off
 
 
 class State:
@@ -126,7 +127,8 @@ class State:
             return await self._continue(key, request.thread.previous_message_id)
         if identity.conversation_id:
             conversation = await self._named(key, identity.conversation_id, "header", identity)
-            return _from(conversation, await self._last(conversation) if identity.append else None)
+            base, cut = await self._last(conversation) if identity.append else (None, None)
+            return _from(conversation, base, cut)
         if identity.session_id:
             name = identity.session_id + (f"/{identity.agent_id}" if identity.agent_id else "")
             return Resolved(await self._named(key, name[:255], "session", identity))
@@ -153,10 +155,10 @@ class State:
             return known
         return self._entry(key, found) if found else self._fresh(key, name, how, identity)
 
-    async def _last(self, conversation: Conversation) -> Answer | None:
+    async def _last(self, conversation: Conversation) -> tuple[Answer | None, Answer | None]:
         if not conversation.stored:
-            return None
-        return await self._store.read(partial(reads.last_answer, conversation_id=conversation.row.id), None)
+            return None, None
+        return await self._store.read(partial(reads.last_said, conversation_id=conversation.row.id), (None, None))
 
     async def _recognise(self, key: int, request: Request, chain: Sequence[bytes]) -> Found | None:
         tools = _tool_ids(request)
@@ -331,10 +333,10 @@ class State:
                 self._sent_size -= len(sent.body)
 
 
-def _from(conversation: Conversation, base: Answer | None) -> Resolved:
-    if base is not None:
-        conversation.latest = max(conversation.latest, base.turn)
-    return Resolved(conversation, base)
+def _from(conversation: Conversation, base: Answer | None, cut: Answer | None = None) -> Resolved:
+    if (last := cut or base) is not None:
+        conversation.latest = max(conversation.latest, last.turn)
+    return Resolved(conversation, base, cut)
 
 
 def _tool_ids(request: Request) -> list[str]:

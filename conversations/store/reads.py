@@ -269,6 +269,17 @@ def last_answer(db: Database, conversation_id: int) -> Answer | None:
     return _answer(db.query(ANSWER + where, (conversation_id,)))
 
 
+def last_said(db: Database, conversation_id: int) -> tuple[Answer | None, Answer | None]:
+    """The newest turn that has an answer, and the newest after it that was cut off: its question was said all the same.
+
+    Not one that was refused before anything was shown: whoever asked knows that it was not taken.
+    """
+    last = last_answer(db, conversation_id)
+    where = """WHERE t.conversation_id = %s AND t.id > %s AND (t.status = 'aborted' OR t.status = 'error'
+        AND (t.http_status = 0 OR t.stream AND t.first_token_ms > 0)) ORDER BY t.id DESC LIMIT 1"""
+    return last, _answer(db.query(ANSWER + where, (conversation_id, last.turn if last else 0)))
+
+
 def _answer(rows: list[tuple[Any, ...]]) -> Answer | None:
     for row in rows:
         head, answer, system, tools = (bytes(value) for value in row[4:8])

@@ -15,7 +15,7 @@ from tests.api.conftest import BOTH, CHAT, Connect, Serve, Served
 from tests.servers import chat
 from tests.servers.client import TOOL, Client, body, folded, names, result
 from tests.servers.ports import wait_until
-from tests.servers.script import Answer, Gate, Silence, json_answer, sse_answer
+from tests.servers.script import Abort, Answer, Gate, Silence, json_answer, sse_answer
 from tests.servers.upstream import ScriptedUpstream
 from tests.torture.clock import skewed
 
@@ -213,6 +213,46 @@ def test_the_result_of_a_call_that_a_crash_cut_off_can_be_appended(
     earlier = ["user", "assistant"] if before else []
     assert told == ["system", *earlier, "user", "assistant", "tool", "assistant", "user"]
     assert served.sent()["tools"][0]["function"]["name"] == "get_weather"
+
+
+@BOTH
+@pytest.mark.parametrize("before", [False, True])
+def test_a_question_whose_answer_broke_off_stays_said(client: Client, served: Served, before: bool) -> None:
+    """The same words once more are a retry; what was refused before anything was shown has not been said."""
+    append = {"x-conversation-id": "cut", "x-conversation-mode": "append"}
+    context: dict[str, Any] = {"system": "Be brief.", "tools": [TOOL]}
+    turns = 0
+    if before:
+        served.chat(chat.text("Hello."))
+        client.ask("Hi.", headers=append, **context)
+        turns = 1
+    served.chat(chat.streamed_text("It is", Silence()))
+    with client.stream("Weather?", headers=append, **({} if before else context)) as (_, events):
+        assert next(event for event in events if event.name == "content_block_delta")
+    served.records.ended(client.api_key, turns + 1)
+    served.chat(chat.streamed_text("Bro", Abort()))
+    assert client.events("Weather?", headers=append)[-1].name == "error"
+    served.records.ended(client.api_key, turns + 2)
+    served.chat(chat.error(400, "too long"), chat.text("Of the sea."), chat.text("Dark."))
+    assert client.ask("Of what?", headers=append).status_code == 400
+    assert client.ask("In Oslo.", headers=append).status_code == 200
+    assert client.ask("Tonight?", headers=append).status_code == 200
+    earlier = ["Hi.", "Hello."] if before else []
+    asked = ["Be brief.", *earlier, "Weather?\nIn Oslo.", "Of the sea.", "Tonight?"]
+    assert [message["content"] for message in served.sent()["messages"]] == asked
+    assert served.sent()["tools"][0]["function"]["name"] == "get_weather"
+
+
+def test_text_after_a_call_that_was_cut_off_follows_that_call(client: Client, served: Served) -> None:
+    append = {"x-conversation-id": "cut", "x-conversation-mode": "append"}
+    served.chat(sse_answer(*chat.call_chunks(CALL), Silence()))
+    with client.stream("Weather?", headers=append, tools=[TOOL]) as (_, events):
+        assert next(event for event in events if event.name == "content_block_start")
+    served.records.ended(client.api_key, 1)
+    served.chat(chat.text("Of course."))
+    assert client.ask("Leave it.", headers=append).status_code == 200
+    told = [message["role"] for message in served.sent()["messages"]]
+    assert told == ["user", "assistant", "tool", "user"]
 
 
 def test_append_goes_on_from_the_last_answer_whatever_its_processs_clock_said(
