@@ -189,6 +189,15 @@ def test_the_same_words_can_be_appended_again_once_the_conversation_has_gone_on(
     assert told == ["Yes", "Answer 0.", "No", "Answer 1.", "Yes"]
 
 
+def test_the_same_body_appended_is_not_the_request_that_was_sent_in_full(client: Client, served: Served) -> None:
+    served.chat(chat.text("One."), chat.text("Two."))
+    headers = {"x-conversation-id": "modes"}
+    append = {**headers, "x-conversation-mode": "append"}
+    said = [client.ask("Hi", headers=how).json()["content"][0]["text"] for how in (headers, append, headers, append)]
+    assert said == ["One.", "Two.", "One.", "Two."]
+    assert [message["content"] for message in served.sent()["messages"]] == ["Hi", "One.", "Hi"]
+
+
 @pytest.mark.parametrize("before", [False, True])
 def test_the_result_of_a_call_that_a_crash_cut_off_can_be_appended(
     serve: Serve, connect: Connect, before: bool
