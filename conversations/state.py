@@ -8,6 +8,7 @@ write.
 from collections import OrderedDict
 from collections.abc import Sequence
 from functools import partial
+from hashlib import blake2b
 from typing import Generic, TypeVar
 
 from msgspec import Struct
@@ -18,7 +19,7 @@ from conversations.store.database import Database
 from conversations.store.hosted import Ran
 from conversations.store.reads import Answer, Found, Known, Node, Stored
 from conversations.store.writes import ConversationRow
-from translation.client.identity import Identity
+from translation.client.identity import MAX_ID, Identity
 from translation.errors import ConversationEnded, ThreadNotFound
 from translation.state import MCP_TOOL_USE, Snapshot, Wanted
 from translation.values import Link, Origin, Request, ServerToolUse, ToolResult, ToolUse
@@ -130,8 +131,7 @@ class State:
             base, cut = await self._last(conversation) if identity.append else (None, None)
             return _from(conversation, base, cut)
         if identity.session_id:
-            name = identity.session_id + (f"/{identity.agent_id}" if identity.agent_id else "")
-            return Resolved(await self._named(key, name[:255], "session", identity))
+            return Resolved(await self._named(key, _session(identity), "session", identity))
         found = await self._recognise(key, request, chain)
         if found is not None:
             return Resolved(self._entry(key, found))
@@ -337,6 +337,15 @@ def _from(conversation: Conversation, base: Answer | None, cut: Answer | None = 
     if (last := cut or base) is not None:
         conversation.latest = max(conversation.latest, last.turn)
     return Resolved(conversation, base, cut)
+
+
+def _session(identity: Identity) -> str:
+    """The name of an agent's conversation. What is too long for one ends in a hash: agents must not share theirs."""
+    name = identity.session_id + (f"/{identity.agent_id}" if identity.agent_id else "")
+    if len(name) <= MAX_ID:
+        return name
+    end = "/" + blake2b(name.encode(), digest_size=16).hexdigest()
+    return name[: MAX_ID - len(end)] + end
 
 
 def _tool_ids(request: Request) -> list[str]:

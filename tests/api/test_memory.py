@@ -91,6 +91,16 @@ def test_claude_codes_session_and_agents_are_conversations(client: Client, serve
     assert set(rows.values_list("session_id", flat=True)) == {SESSION}
 
 
+def test_agents_of_a_session_with_a_very_long_id_keep_apart(client: Client, served: Served) -> None:
+    served.upstream.always(CHAT, chat.text("ok"))
+    session = {"x-claude-code-session-id": "s" * 255}
+    agents = [{"x-claude-code-agent-id": id_} for id_ in ("a", "b", "a" * 255)]
+    names = [conversation_of(client, "Hi", headers=session | agent) for agent in ({}, *agents)]
+    assert len(set(names)) == 4
+    assert max(map(len, names)) == 255
+    assert conversation_of(client, "Hi", said("ok"), "more", headers=session | agents[0]) == names[1]
+
+
 @pytest.mark.parametrize("before", ["count", "refused"])
 def test_a_name_that_led_nowhere_leads_to_what_another_process_stored(
     serve: Serve, connect: Connect, before: str
