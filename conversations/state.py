@@ -162,10 +162,12 @@ class State:
 
     async def _recognise(self, key: int, request: Request, chain: Sequence[bytes]) -> Found | None:
         tools = _tool_ids(request)
+        hashes = [hash_ for message, hash_ in zip(request.messages, chain, strict=True) if message.role == "assistant"]
         for tool in reversed(tools):
             if (found := self._tools.use((key, tool))) is not None and self._alive(found):
-                return found
-        hashes = [hash_ for message, hash_ in zip(request.messages, chain, strict=True) if message.role == "assistant"]
+                if self._has_said(found, hashes):
+                    return found
+                break  # servers that only speak like Anthropic repeat their ids: the store knows all that have it
         if not tools and hashes:
             for hash_ in reversed(hashes):
                 if (found := self._hashes.use((key, hash_))) is not None and self._alive(found):
@@ -177,6 +179,11 @@ class State:
     def _alive(self, found: Found) -> bool:
         """Still cached under that id: a conversation that ended was dropped, and its name may be another one's now."""
         return found.id in self._names
+
+    def _has_said(self, found: Found, hashes: Sequence[bytes]) -> bool:
+        """Whether one of these answers is known to be its; without any of them there is nothing to tell by."""
+        entry = self._conversations.get(self._names[found.id])
+        return not hashes or (entry is not None and any(hash_ in entry.turns for hash_ in reversed(hashes)))
 
     def _entry(self, key: int, found: Found) -> Conversation:
         known = self._conversations.use((key, found.external_id))
@@ -362,4 +369,4 @@ def _tool_ids(request: Request) -> list[str]:
 
 def _search(db: Database, key: int, tools: list[str], hashes: list[bytes]) -> Found | None:
     """One hop for steps four and five."""
-    return (reads.by_tool(db, key, tools) if tools else None) or reads.by_prefix(db, key, hashes)
+    return (reads.by_tool(db, key, tools, hashes) if tools else None) or reads.by_prefix(db, key, hashes)

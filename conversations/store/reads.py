@@ -168,25 +168,29 @@ def is_there(db: Database, conversation_id: int) -> bool:
     return bool(db.query(sql, (conversation_id,)))
 
 
-def by_tool(db: Database, key: int, tool_use_ids: Sequence[str]) -> Found | None:
-    """The conversation of the newest of these calls."""
+def by_tool(db: Database, key: int, tool_use_ids: Sequence[str], hashes: Sequence[bytes] = ()) -> Found | None:
+    """The conversation of the newest of these calls; of several that have this id, the one that has been going so."""
     for chunk in _chunks(tool_use_ids):
-        sql = f"""SELECT c.id, c.external_id FROM conversations_toolmapping m
+        sql = f"""SELECT m.tool_use_id, c.id, c.external_id FROM conversations_toolmapping m
             JOIN conversations_conversation c ON c.id = m.conversation_id AND c.ended_at IS NULL
-            WHERE m.api_key_id = %s AND m.tool_use_id IN ({_marks(chunk)}) ORDER BY m.id DESC LIMIT 1"""
-        for row in db.query(sql, (key, *chunk)):
-            return Found(*row)
+            WHERE m.api_key_id = %s AND m.tool_use_id IN ({_marks(chunk)}) ORDER BY m.id DESC LIMIT {CHUNK}"""
+        if rows := db.query(sql, (key, *chunk)):
+            homes = [Found(*row[1:]) for row in rows if row[0] == rows[0][0]]
+            return (by_prefix(db, key, hashes, homes) if len(homes) > 1 else None) or homes[0]
     return None
 
 
-def by_prefix(db: Database, key: int, hashes: Sequence[bytes]) -> Found | None:
-    """The conversation that holds the longest of these chains with an answer of ours in it. Longest chain last."""
+def by_prefix(db: Database, key: int, hashes: Sequence[bytes], homes: Sequence[Found] = ()) -> Found | None:
+    """The conversation (one of `homes`) that holds the longest of these chains with an answer of ours in it. Longest
+    chain last.
+    """
+    among = f"AND c.id IN ({_marks(homes)})" if homes else ""
     for chunk in _chunks(hashes):
         sql = f"""SELECT c.id, c.external_id FROM conversations_message m
-            JOIN conversations_conversation c ON c.id = m.conversation_id AND c.ended_at IS NULL
+            JOIN conversations_conversation c ON c.id = m.conversation_id AND c.ended_at IS NULL {among}
             WHERE m.api_key_id = %s AND m.answers > 0 AND m.chain_hash IN ({_marks(chunk)})
             ORDER BY m.depth DESC, m.id DESC LIMIT 1"""
-        for row in db.query(sql, (key, *chunk)):
+        for row in db.query(sql, (*(home.id for home in homes), key, *chunk)):
             return Found(*row)
     return None
 

@@ -651,6 +651,25 @@ def test_calls_that_an_upstream_calls_the_same_are_two(like_anthropic: Served, c
     assert like_anthropic.sent()["messages"][-1] == history[-1]
 
 
+@pytest.mark.parametrize("restarted", [False, True])
+def test_conversations_whose_calls_an_upstream_calls_the_same_are_two(
+    like_anthropic: Served, connect: Connect, restarted: bool
+) -> None:
+    """None of them has a name: which of those that have the id it is, the history tells."""
+    client, asked = connect(like_anthropic), {"model": "anthropic/m", "tools": [TOOL]}
+    call = {"type": "tool_use", "id": "toolu_1", "name": "get_weather", "input": {"city": "Oslo"}}
+    like_anthropic.upstream.always("/v1/messages", always_called_the_same(call, stream=False))
+    begun = {words: client.ask(words, **asked).headers["x-conversation-id"] for words in ("One?", "Two?", "Three?")}
+    assert len(set(begun.values())) == 3
+    if restarted:
+        like_anthropic.bridge.crash()
+        like_anthropic.bridge.start()
+    for words, conversation in begun.items():
+        more = client.ask(words, {"role": "assistant", "content": [call]}, result("toolu_1"), **asked)
+        assert more.headers["x-conversation-id"] == conversation
+    assert client.ask(result("toolu_1"), **asked).status_code == 200, "alone it is the newest one's"
+
+
 def test_a_retry_of_a_failed_request_takes_over(client: Client, served: Served) -> None:
     served.chat(chat.error(500, "oops"), chat.text("ok"))
     headers = {"x-conversation-id": "failed once"}
