@@ -121,9 +121,7 @@ class Purge:
             self.rows += _delete(ended, self.pieces)
             self.conversations += len(ended)
         while self.elapsed < self.budget and (stale := list(expiry.with_old_content()[:BATCH])):
-            for conversation in stale:
-                contents.purge(conversation)
-                self.contents += 1
+            self.contents += sum(_empty(conversation) for conversation in stale)
         for model in expiry.LEDGER:
             while self.elapsed < self.budget and (deleted := self._delete_entries(model)):
                 self.rows += deleted
@@ -144,6 +142,14 @@ class Purge:
         """As many as are named in one statement: the time is looked at in between."""
         entries = list(expiry.old_entries(model).values_list("pk", flat=True)[:ENTRIES])
         return self.pieces.delete(model._default_manager.filter(pk__in=entries)) if entries else 0
+
+
+def _empty(conversation: Conversation) -> bool:
+    """Of its text, if that is still due: since it was chosen somebody may have held it, or gone on with it."""
+    due = expiry.with_old_content().filter(pk=conversation.pk).exists()
+    if due:
+        contents.purge(conversation)
+    return due
 
 
 def purge(budget: float = 240.0) -> Purge:

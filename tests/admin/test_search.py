@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from conversations import contents, ids, retention, search
 from conversations.deleting import Pieces
-from conversations.models import Conversation, Message, SearchedTurn, Turn
+from conversations.models import ApiKey, Conversation, Message, SearchedTurn, Turn
 from conversations.store.packing import compress, messages, pack
 from conversations.words import document, phrases, words
 from tests.admin import rows
@@ -90,6 +90,25 @@ def test_what_is_deleted_is_found_no_more(spoken: Turn) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM conversations_searchwords")
         assert cursor.fetchone()[0] == 0
+
+
+@pytest.mark.parametrize("since", [{"held": True}, {"last_activity": timezone.now()}])
+def test_text_that_is_no_longer_due_when_its_turn_comes_is_kept(
+    spoken: Turn, monkeypatch: pytest.MonkeyPatch, since: dict[str, object]
+) -> None:
+    """The purge chooses 200 conversations at once: meanwhile one is held, or goes on."""
+    rows.a_conversation(spoken.api_key, 2).save(force_insert=True)
+    ApiKey.objects.update(content_hours=1)
+    Conversation.objects.update(last_activity=timezone.now() - dt.timedelta(hours=2))
+    real = contents.purge
+
+    def purge(conversation: Conversation) -> None:
+        Conversation.objects.exclude(pk=conversation.pk).update(**since)
+        real(conversation)
+
+    monkeypatch.setattr(contents, "purge", purge)
+    assert retention.purge().contents == 1
+    assert Conversation.objects.filter(content_purged_at=None).count() == 1
 
 
 def test_a_conversation_that_ended_meanwhile_is_not_read(spoken: Turn) -> None:
