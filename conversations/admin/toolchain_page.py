@@ -17,7 +17,7 @@ from conversations.admin.content import reads_content
 from conversations.admin.graph import Graph, graph
 from conversations.admin.stored import CONTENT
 from conversations.models import Conversation, Message, ToolMapping, Turn
-from conversations.secrets import unseal
+from conversations.secrets import opened
 from conversations.store import packing
 from conversations.wording import harmless
 
@@ -179,7 +179,7 @@ def _matching(conversation: Conversation, term: str) -> list[int]:
         if turn not in found and any(_says(said, wanted) for _, said in packing.messages(role, span, content)):
             found.add(turn)
     for turn, name, arguments in conversation.tool_mappings.values_list("turn", "tool_name", "arguments"):
-        if term.casefold() in name.casefold() or _says(unseal(bytes(arguments)), wanted):
+        if term.casefold() in name.casefold() or _says(opened(bytes(arguments)), wanted):
             found.add(turn)
     return sorted(found)
 

@@ -8,7 +8,7 @@ refuses. Each index costs something with every turn: a foreign key has its own o
 from django.db import models
 
 from conversations.models.configuration import ApiKey
-from conversations.secrets import unseal
+from conversations.secrets import opened
 
 
 class Conversation(models.Model):
@@ -224,8 +224,8 @@ class ToolMapping(models.Model):
 
     @property
     def call_arguments(self) -> bytes:
-        """As they were made, also where they are encrypted."""
-        return unseal(bytes(self.arguments))
+        """As they were made, also where they are encrypted; b"" where the key for that is gone."""
+        return opened(bytes(self.arguments))
 
 
 class SearchedTurn(models.Model):

@@ -1,6 +1,7 @@
 """What the hot path asks the database when its cache does not know. Each is one hop to a reader's thread."""
 
 import datetime as dt
+import logging
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -8,11 +9,13 @@ import msgspec
 from msgspec import Struct
 
 from conversations.prices import Price
-from conversations.secrets import unseal
+from conversations.secrets import Unreadable, unseal
 from conversations.store.database import Database
 from conversations.store.packing import messages, packed, unpacked
 from translation.events import MessageDelta
 from translation.values import Link, Note, Origin, Role, Usage
+
+log = logging.getLogger(__name__)
 
 CHUNK = 200  # values in one IN list
 SENT_CHAIN = 256  # a request as sent is kept whole at least every so many turns
@@ -231,9 +234,17 @@ def _links(db: Database, conversation_id: int, tool_use_ids: Sequence[str]) -> d
     for chunk in _chunks(tool_use_ids):
         sql = f"""SELECT tool_use_id, tool_name, upstream_name, upstream_call_id, arguments, upstream, model, state, turn_id, ordinal
             FROM conversations_toolmapping WHERE conversation_id = %s AND tool_use_id IN ({_marks(chunk)})"""
-        for row in db.query(sql, (conversation_id, *chunk)):
-            links[row[0]] = _link(row)
+        links |= {link.tool_use_id: link for link in _readable(db.query(sql, (conversation_id, *chunk)))}
     return links
+
+
+def _readable(rows: list[tuple[Any, ...]]) -> Iterator[Link]:
+    """A call that was encrypted under a key which is gone is not known any more: who sends it goes on all the same."""
+    for row in rows:
+        try:
+            yield _link(row)
+        except Unreadable as error:
+            log.error("state.unreadable %s: %s", row[0], error)
 
 
 def _link(row: Sequence[Any]) -> Link:
@@ -254,7 +265,7 @@ def _origins(db: Database, conversation_id: int, turns: Sequence[int]) -> dict[i
 def turn_links(db: Database, turn: int) -> list[Link]:
     sql = """SELECT tool_use_id, tool_name, upstream_name, upstream_call_id, arguments, upstream, model, state, turn_id, ordinal
         FROM conversations_toolmapping WHERE turn_id = %s ORDER BY ordinal"""
-    return [_link(row) for row in db.query(sql, (turn,))]
+    return list(_readable(db.query(sql, (turn,))))
 
 
 def answer_by_message(db: Database, key: int, message_id: str) -> Answer | None:

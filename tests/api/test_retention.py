@@ -168,6 +168,25 @@ def test_below_full_no_text_is_stored_and_a_lone_result_still_works(
     assert (b'"size"' in kept) == (storage == "metadata")
 
 
+def test_a_call_whose_encryption_key_is_gone_is_unknown_and_its_conversation_goes_on(
+    serve: Serve, connect: Connect
+) -> None:
+    """A backup that was restored without its keys: it is not the store that is away, and no retry will help."""
+    served = serve(BRIDGE_ENCRYPTION_KEYS="the first")
+    client, headers = connect(served, storage="minimal"), {"x-conversation-id": "sealed"}
+    served.chat(chat.calls(("call_1", "get_weather", {"city": "Oslo"})), chat.text("ok"))
+    (call,) = client.ask("Weather?", tools=[TOOL], headers=headers).json()["content"]
+    served.bridge.stop()
+    served.bridge.environment["BRIDGE_ENCRYPTION_KEYS"] = "another"
+    served.bridge.start()
+    assert client.ask(result(call["id"]), tools=[TOOL]).status_code == 400
+    said = {"role": "assistant", "content": [call]}
+    assert client.ask("Weather?", said, result(call["id"]), tools=[TOOL], headers=headers).status_code == 200
+    (mapping,) = client.mappings("sealed")
+    assert (mapping["tool_name"], mapping["arguments"]) == ("get_weather", None)
+    assert "none of BRIDGE_ENCRYPTION_KEYS opens this content" in served.bridge.log.read_text()
+
+
 @pytest.mark.parametrize("storage", ["metadata", "minimal"])
 def test_below_full_what_an_upstream_quotes_is_told_and_not_kept(
     served: Served, connect: Connect, storage: str
