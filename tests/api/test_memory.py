@@ -656,7 +656,8 @@ def test_conversations_whose_calls_an_upstream_calls_the_same_are_two(
     like_anthropic: Served, connect: Connect, restarted: bool
 ) -> None:
     """None of them has a name: which of those that have the id it is, the history tells."""
-    client, asked = connect(like_anthropic), {"model": "anthropic/m", "tools": [TOOL]}
+    client = connect(like_anthropic)
+    asked: dict[str, Any] = {"model": "anthropic/m", "tools": [TOOL]}
     call = {"type": "tool_use", "id": "toolu_1", "name": "get_weather", "input": {"city": "Oslo"}}
     like_anthropic.upstream.always("/v1/messages", always_called_the_same(call, stream=False))
     begun = {words: client.ask(words, **asked).headers["x-conversation-id"] for words in ("One?", "Two?", "Three?")}
