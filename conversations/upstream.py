@@ -35,6 +35,8 @@ BUSY = (503, 529)
 ERROR_BODY_LIMIT = 256 * 1024
 UNPACKED_LIMIT = 16 * 1024 * 1024  # of one read
 GZIP = b"\x1f"  # nothing that an upstream writes in plain begins so
+ZLIB = (b"x\x01", b"x^", b"x\x9c", b"x\xda")  # nor so
+PLAIN = (b'{"', b"{ ", b"{\n", b"[{", b"data:", b"event:", b": ", b"<!", b"<h")
 
 
 class Upstream(Struct, frozen=True):
@@ -53,19 +55,40 @@ class Upstream(Struct, frozen=True):
 
 
 class Packed:
-    """An answer in gzip, which some proxies send whatever they were asked for. `feed` may give nothing yet."""
+    """An answer in gzip or deflate, which some proxies send whatever they were asked for.
 
-    def __init__(self) -> None:
-        self._stream = zlib.decompressobj(31)
+    `feed` may give nothing yet. What follows the end is nothing, but for another member of gzip.
+    """
+
+    def __init__(self, window: int) -> None:
+        self._stream = zlib.decompressobj(window)
 
     def feed(self, chunk: bytes) -> bytes:
+        plain = b""
+        while chunk and not (self._stream.eof and not chunk.startswith(GZIP)):
+            if self._stream.eof:
+                self._stream = zlib.decompressobj(31)
+            plain += self._unpacked(chunk, UNPACKED_LIMIT - len(plain))
+            chunk = self._stream.unused_data
+        return plain
+
+    def _unpacked(self, chunk: bytes, limit: int) -> bytes:
         try:
-            plain = self._stream.decompress(chunk, UNPACKED_LIMIT)
+            plain = self._stream.decompress(chunk, limit + 1)
         except zlib.error as error:
-            raise UpstreamProtocolError(f"the upstream's answer is not the gzip that it began as: {error}") from error
-        if self._stream.unconsumed_tail:
+            raise UpstreamProtocolError(f"the upstream's answer is not packed as it began: {error}") from error
+        if len(plain) > limit:
             raise UpstreamProtocolError("the upstream's answer is far larger than what it sent")
         return plain
+
+
+def packed(begin: bytes, coding: bytes) -> Packed | None:
+    """By the first bytes, which lie less than headers do; raw deflate has none of its own."""
+    if begin.startswith(GZIP):
+        return Packed(31)
+    if begin.startswith(ZLIB):
+        return Packed(15)
+    return Packed(-15) if coding.lower() == b"deflate" else None
 
 
 class Answer:
@@ -88,10 +111,13 @@ class Answer:
 
     @property
     def content_type(self) -> str:
+        return self._header(b"content-type").decode("latin-1")
+
+    def _header(self, wanted: bytes) -> bytes:
         for name, value in self._stream.headers:
-            if name.lower() == b"content-type":
-                return value.decode("latin-1")
-        return ""
+            if name.lower() == wanted:
+                return value
+        return b""
 
     async def read(self) -> bytes | None:
         """What the next socket read brings; b"" when `nudge` was called, None at the end."""
@@ -108,7 +134,8 @@ class Answer:
             await self._lane.turn()
         if chunk and not self._begun:
             self._begun = True
-            self._packed = Packed() if chunk.startswith(GZIP) else None
+            if not chunk.startswith(PLAIN):
+                self._packed = packed(chunk, self._header(b"content-encoding"))
         return chunk if self._packed is None else self._packed.feed(chunk)
 
     async def body(self, limit: int = ERROR_BODY_LIMIT) -> bytes:

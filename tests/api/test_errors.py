@@ -3,6 +3,7 @@
 
 import gzip
 import time
+import zlib
 from email.utils import formatdate
 from typing import Any
 
@@ -125,6 +126,26 @@ def test_an_answer_in_gzip_is_read_though_nobody_asked_for_it(client: Client, se
     assert client.ask("Hi", stream=stream).json()["error"]["message"] == "slow"
     for broken in (b"\x1fnot gzip", gzip.compress(bytes(20_000_000)), packed[:30]):
         served.chat(Answer((broken,), 200, PACKED))
+        assert client.ask("Hi", stream=stream).status_code == 502
+
+
+def deflated(data: bytes, window: int) -> bytes:
+    packing = zlib.compressobj(wbits=window)
+    return packing.compress(data) + packing.flush()
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_answer_that_is_packed_in_another_way_is_read_too(client: Client, served: Served, stream: bool) -> None:
+    pieces = [chat.chunk({"content": "Hello"}), *chat.ending("stop")]
+    plain = b"".join(pieces)
+    members = b"".join(map(gzip.compress, pieces))
+    deflate = {"content-type": "text/event-stream", "content-encoding": "deflate"}
+    for data in (members, members + bytes(8), deflated(plain, 15), deflated(plain, -15), plain):
+        for reads in ((data,), (data[:45], data[45:])):
+            served.chat(Answer(reads, 200, deflate))
+            assert "Hello" in client.ask("Hi", stream=stream).text
+    for broken in (deflated(plain, -15)[:40], deflated(bytes(20_000_000), 15), gzip.compress(bytes(9_000_000)) * 2):
+        served.chat(Answer((broken,), 200, deflate))
         assert client.ask("Hi", stream=stream).status_code == 502
 
 
