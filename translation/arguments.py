@@ -2,6 +2,7 @@
 
 import json
 import re
+from itertools import pairwise
 
 import msgspec
 
@@ -24,10 +25,12 @@ class Arguments:
 
     def __init__(self) -> None:
         self._parts: list[str] = []
+        self._came: list[str] = []  # the fragments as they came
         self._held = ""  # may yet turn out to be a placeholder
         self._live: bool | None = None  # None: not known yet; False: no object, so nothing can be shown before `close`
 
     def feed(self, fragment: str) -> str:
+        self._came.append(fragment)
         if self._live is None:
             fragment = self._decide(self._held + fragment)
         if fragment:
@@ -53,7 +56,14 @@ class Arguments:
             return "{}", ""
         if is_object(text):
             return text, ""
-        return mend(text)
+        grown = self._grown()
+        return (grown, "arguments came anew with each fragment") if is_object(grown) else mend(grown or text)
+
+    def _grown(self) -> str:
+        """The last fragment, where each tells again what came before it: no object begins with two brackets."""
+        came = [fragment for fragment in self._came if fragment.strip()]
+        grew = len(came) > 1 and all(later.startswith(earlier) for earlier, later in pairwise(came))
+        return came[-1].strip() if grew else ""
 
     @property
     def over(self) -> bool:
@@ -64,7 +74,7 @@ class Arguments:
     def complete(self) -> bool:
         """Whether what came so far is already one JSON object, or nothing at all."""
         text = (self._held + self.text).strip()
-        return text in PLACEHOLDERS or is_object(text)
+        return text in PLACEHOLDERS or is_object(text) or is_object(self._grown())
 
 
 def _after_placeholder(text: str) -> str:

@@ -88,6 +88,27 @@ def test_what_can_be_mended_is_mended_and_said(text: str, whole: str, how: str) 
     assert how in note
 
 
+GROWN = ["{", '{"a', '{"a":', "", '{"a":"b', '{"a":"b"}', "\n"]
+
+
+@pytest.mark.parametrize("fragments", [GROWN, GROWN[2:], GROWN[:2] + GROWN[5:], [GROWN[5]] * 2])
+def test_fragments_that_tell_the_whole_so_far_are_not_joined(fragments: list[str]) -> None:
+    arguments = Arguments()
+    for fragment in fragments:
+        arguments.feed(fragment)
+    assert arguments.complete
+    assert arguments.close() == ('{"a":"b"}', "arguments came anew with each fragment")
+
+
+def test_such_fragments_without_an_end_are_no_call() -> None:
+    arguments = Arguments()
+    for fragment in GROWN[:5]:
+        arguments.feed(fragment)
+    assert not arguments.complete
+    with pytest.raises(UpstreamProtocolError, match="not a JSON object"):
+        arguments.close()
+
+
 @pytest.mark.parametrize(
     ("text", "whole"),
     [

@@ -121,6 +121,8 @@ P1, P2 = {"path": "1"}, {"path": "2"}
         ((piece('{"path":"1",}', "Read", "a"),), [("Read", P1)]),
         ((piece('{"path":"1,}",}', "Read", "a"),), [("Read", {"path": "1,}"})]),
         ((piece('```json\n{"path":"1"}\n```', "Read", "a"),), [("Read", P1)]),
+        ((piece('{"path":', "Read", "a"), piece(ONE)), [("Read", P1)]),
+        ((piece('{"path":', "Read", "a"), piece(ONE, "Read", "a")), [("Read", P1)]),
     ],
     ids=[
         "a name in pieces", "a name that begins with another", "a name that goes on after another", "a name repeated",
@@ -129,7 +131,7 @@ P1, P2 = {"path": "1"}, {"path": "2"}
         "one index, one id", "one index, one id, one name", "no index, one id, one name", "a call told twice",
         "a name that comes late", "fragments that repeat the name", "a placeholder first",
         "ids are numbers", "ids are numbers, no index", "an index as text", "a comma too many", "a comma in a string",
-        "fenced",
+        "fenced", "arguments so far", "arguments so far with id and name",
     ],
 )  # fmt: skip
 def test_calls_are_told_apart_and_mended(pieces: tuple[Json, ...], expected: list[tuple[str, Json]]) -> None:
