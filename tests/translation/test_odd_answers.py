@@ -180,6 +180,40 @@ def test_what_follows_a_finish_reason_is_heard_unless_it_was_said(events: list[J
     assert ("|".join(shown).replace(" ", ""), ended[-len(end) :]) == (said, end)
 
 
+def whole(finish: str | None = "stop", **message: Any) -> Json:
+    return {"choices": [{"index": 0, "message": message, "finish_reason": finish}]}
+
+
+CALLED = piece(ONE, "Read", "a")
+CALLS = CALLED["choices"][0]["delta"]["tool_calls"]
+PARTED = chunk({"content": [{"type": "text", "text": "a"}]})
+
+
+@pytest.mark.parametrize(
+    ("events", "said"),
+    [
+        ([SAY_A, SAY_B, whole(content="ab")], "ab"),
+        ([SAY_A, SAY_B, whole(content="ab "), chunk(finish="stop")], "ab"),
+        ([PARTED, whole(content="a")], "a"),
+        ([THINK, SAY_A, whole(content="a", reasoning="hm", reasoning_details=[DETAIL])], "hm|a"),
+        ([THINK, whole(content="a", reasoning_content="hm")], "hm|a"),
+        ([SAY_A, CALLED, whole("tool_calls", content="a", tool_calls=CALLS)], f"a|{ONE}"),
+        ([SAY_A, whole("tool_calls", content="a", tool_calls=CALLS)], f"a|{ONE}"),
+        ([chunk({"role": "assistant"}), whole(content="ab")], "ab"),
+        ([whole(None, content="a"), whole(None, content="b"), whole(content="")], "ab"),
+    ],
+    ids=[
+        "text", "text with other white space", "text in parts", "reasoning", "only the text is new", "a call",
+        "only the call is new", "everything is new", "deltas of another name",
+    ],
+)  # fmt: skip
+def test_a_whole_message_after_its_deltas_is_not_said_again(events: list[Json], said: str) -> None:
+    content, end, _ = answer("openai", sse(*events, b"[DONE]"))
+    shown = [block.get("text") or block.get("thinking") or json.dumps(block.get("input")) for block in content]
+    assert "|".join(shown).replace(" ", "") == said
+    assert end in ("end_turn", "tool_use")
+
+
 @pytest.mark.parametrize(
     ("told", "end"),
     [

@@ -21,6 +21,10 @@ class Said:
         data = text.encode("utf-8", "surrogatepass")
         self._length, self._sum = self._length + len(data), crc32(data, self._sum)
 
+    @property
+    def anything(self) -> bool:
+        return self._length > 0
+
     def is_all(self, text: object) -> bool:
         if not isinstance(text, str):
             return False
@@ -42,6 +46,19 @@ def speaks(delta: Delta | None) -> bool:
         or delta.refusal
         or delta.tool_calls
         or delta.function_call
+    )
+
+
+def untold(message: Delta, said: bool, thought: bool, refused: bool, called: bool) -> Delta:  # noqa: FBT001 - four alike
+    """What of a whole message, which some servers send after its deltas, did not come in these."""
+    return Delta(
+        content=None if said else message.content,
+        reasoning_content=None if thought else message.reasoning_content,
+        reasoning=None if thought else message.reasoning,
+        reasoning_details=None if thought else message.reasoning_details,
+        refusal=None if refused else message.refusal,
+        tool_calls=None if called else message.tool_calls,
+        function_call=None if called else message.function_call,
     )
 
 

@@ -10,7 +10,7 @@ from translation.adapter import Ending, Target, UpstreamRequest
 from translation.errors import BridgeError, TruncatedStream, UpstreamFailed, UpstreamProtocolError
 from translation.events import Event, Failed, Finished, Reason, TextDelta, ThinkingDelta
 from translation.providers.openai_chat_calls import Calls
-from translation.providers.openai_chat_echo import NOTHING_SAID, Said, news, speaks
+from translation.providers.openai_chat_echo import NOTHING_SAID, Said, news, speaks, untold
 from translation.providers.openai_chat_messages import NOTHING, State
 from translation.providers.openai_chat_wire import (
     GAVE_UP,
@@ -62,6 +62,7 @@ class ChatDecoder(Ending):
         self._model = ""
         self._notes: tuple[str, ...] = ()
         self._answered = False  # a choice was seen
+        self._in_messages = False  # what is said comes as `message`, not as `delta`
         self._over = False
 
     def feed(self, chunk: bytes) -> list[Event]:
@@ -143,9 +144,11 @@ class ChatDecoder(Ending):
         if choice is not None:
             counts = counts or choice.usage
             self._answered = True
-            delta = choice.delta or choice.message
+            delta = choice.delta
             if self._reason is not None:
-                delta = self._news(choice.delta)
+                delta = self._news(delta)
+            elif delta is None and choice.message is not None:
+                delta = self._message(choice.message)
             if delta is not None:
                 self._delta(delta, out, whole=choice.delta is None)
             if choice.finish_reason and (self._reason is None or delta is not None):
@@ -165,6 +168,12 @@ class ChatDecoder(Ending):
         if self._alone:
             return news(delta, self._said, "".join(self._reasoning), self._details, self._calls)
         return news(delta, NOTHING_SAID, "", self._details, self._calls)
+
+    def _message(self, message: Delta) -> Delta:
+        """The whole of an answer; a delta, where a server calls them so from the first; after deltas what they left."""
+        known = self._said.anything, bool(self._reasoning or self._details), bool(self._refusal), self._calls.begun
+        self._in_messages = self._in_messages or not any(known)
+        return message if self._in_messages else untold(message, *known)
 
     def _delta(self, delta: Delta, out: list[Event], *, whole: bool) -> None:
         thought = delta.reasoning_content or delta.reasoning
@@ -217,6 +226,7 @@ class ChatDecoder(Ending):
             elif part.thinking:
                 self._think(part.thinking, out)
             if part.text:
+                self._said.add(part.text)
                 out.append(TextDelta(part.text))
             self._refusal += part.refusal or ""
 
