@@ -3,7 +3,13 @@
 Lines end in CR, LF or CRLF and nowhere else (U+2028 is data); a chunk may end inside a line or a UTF-8 character.
 """
 
+import json
+import re
+
 from translation.errors import UpstreamProtocolError
+
+BETWEEN = re.compile(r"\s*+(?:data:)?+\s*+")
+_scan = json.JSONDecoder().raw_decode
 
 MAX_EVENT = 16 * 1024 * 1024  # one event larger than this is not an answer
 
@@ -83,6 +89,21 @@ def _told(lines: list[bytes]) -> list[bytes]:
 
 def _is_whole(line: bytes) -> bool:
     return not line or line == b"[DONE]" or (line.startswith(b"{") and line.endswith(b"}"))
+
+
+def apart(data: bytes) -> list[bytes]:
+    """The objects of one line, where a server leaves out the line ends between them as well."""
+    text, start, found = data.decode("utf-8", "surrogateescape"), 0, []
+    while text.startswith("{", start):
+        try:
+            _, end = _scan(text, start)
+        except (ValueError, RecursionError):
+            break
+        found.append(text[start:end])
+        between = BETWEEN.match(text, end)
+        start = between.end() if between else end
+    found += [text[start:]] if text[start:] else []
+    return [part.encode("utf-8", "surrogateescape") for part in found]
 
 
 def whole_events(chunk: bytes) -> list[tuple[str, bytes]] | None:

@@ -231,6 +231,24 @@ def test_a_reason_in_another_apis_words_is_that_reason(told: str, end: str) -> N
     assert answer("openai", sse(SAY_A, chunk(finish=told)))[1] == end
 
 
+def test_a_reason_that_is_the_word_null_is_none() -> None:
+    assert answer("openai", sse(ending(SAY_A, "null"), ending(SAY_B, "null"), chunk(finish="length")))[:2] == (
+        [text("ab")],
+        "max_tokens",
+    )
+    assert "before a finish_reason" in answer("openai", sse(ending(SAY_A, "null")))[1]
+
+
+@pytest.mark.parametrize("between", [b"", b" ", b"data: ", b"\t"])
+def test_objects_that_stand_on_one_line_are_several(between: bytes) -> None:
+    line = between.join(map(msgspec.json.encode, (chunk({"content": "a}{"}), SAY_B, chunk(finish="stop"))))
+    for events in ([line], [line + between + b"[DONE]"], [line + b"{" + line]):
+        assert answer("openai", sse(*events))[:2] == ([text("a}{b")], "end_turn")
+    for rest in (b"{", b"oops", b"\xff", b'{"a":' * 10_000):
+        line = msgspec.json.encode(SAY_A) + between + rest
+        assert "not a chat answer" in answer("openai", sse(line))[1]
+
+
 @pytest.mark.parametrize("done", [b"[DONE]", b"[DONE] ", b" [DONE]"])
 def test_done_ends_an_answer_whatever_is_around_it(done: bytes) -> None:
     assert answer("openai", sse(SAY_A, done)) == ([text("a")], "end_turn", None)

@@ -28,7 +28,7 @@ from translation.providers.openai_chat_wire import (
     usage_of,
 )
 from translation.refusals import in_band, read
-from translation.sse import MAX_EVENT, SSEDecoder
+from translation.sse import MAX_EVENT, SSEDecoder, apart
 from translation.think_text import ThinkText
 from translation.unicode import Halves
 from translation.unreadable import UNREADABLE
@@ -131,6 +131,9 @@ class ChatDecoder(Ending):
                 try:
                     chunk = decode_chunk(data)
                 except UpstreamProtocolError:
+                    if len(parts := apart(data)) > 1:
+                        self._frames([("", part) for part in parts], out)
+                        continue
                     chunk = decode_chunk(self._halves.joined(data))
                 self._chunk(chunk, out)
 
@@ -234,6 +237,8 @@ class ChatDecoder(Ending):
 
     def _finish(self, choice: Choice) -> None:
         told = (choice.finish_reason or "").lower()
+        if told == "null":
+            return
         if told in GAVE_UP:
             complaint = read(b'{"error":%b}' % bytes(choice.error))
             raise in_band(complaint) if complaint else GAVE_UP[told](f"the upstream gave up: finish_reason {told!r}")
