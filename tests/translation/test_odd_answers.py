@@ -306,11 +306,22 @@ def test_nothing_is_seen_of_a_call_that_the_token_limit_cut() -> None:
         ({"prompt_tokens": 10.0, "completion_tokens": "1"}, Usage(10, 1)),
         ({"prompt_tokens": -10, "completion_tokens": -1}, None),
         ({**COUNTS, "prompt_tokens_details": {"cached_tokens": 80}}, Usage(0, 1, 10)),
+        (
+            {"input_tokens": 10, "output_tokens": 5, "input_tokens_details": {"cached_tokens": 4}, "total_tokens": 15,
+             "output_tokens_details": {"reasoning_tokens": 2}},
+            Usage(6, 5, 4, 0, 2),
+        ),
     ],
-)
+)  # fmt: skip
 def test_odd_counts_do_not_end_an_answer(counts: Json, expected: Usage | None) -> None:
     content, end, usage = answer("openai", sse(chunk({"content": "a"}), chunk(finish="stop", usage=counts)))
     assert (content[0]["text"], end, usage) == ("a", "end_turn", expected)
+
+
+def test_groq_counts_in_a_place_of_its_own() -> None:
+    first = SAY_A | {"x_groq": {"id": "req_1"}}
+    last = chunk(finish="stop") | {"x_groq": {"id": "req_1", "usage": COUNTS}}
+    assert answer("openai", sse(first, last, b"[DONE]")) == ([text("a")], "end_turn", Usage(10, 1))
 
 
 def test_a_chunk_that_is_no_chunk_is_an_error_and_one_that_is_an_error_is_that() -> None:

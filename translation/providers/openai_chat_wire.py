@@ -86,6 +86,10 @@ class Counts(Struct):
     completion_tokens_details: CompletionDetails | None = None
     prompt_cache_hit_tokens: int | None = None  # DeepSeek
     cached_tokens: int | None = None  # Kimi
+    input_tokens: int | None = None  # gateways that count in the words of the Responses API
+    output_tokens: int | None = None
+    input_tokens_details: PromptDetails | None = None
+    output_tokens_details: CompletionDetails | None = None
 
 
 class Choice(Struct):
@@ -99,11 +103,16 @@ class Choice(Struct):
     error: Raw = NOTHING  # OpenRouter
 
 
+class Groq(Struct):
+    usage: Counts | None = None
+
+
 class Chunk(Struct):
     choices: list[Choice] | None = None
     usage: Counts | None = None
     model: str | None = None
     error: Raw = NOTHING
+    x_groq: Groq | None = None
 
 
 class Detail(Struct):
@@ -127,6 +136,8 @@ def decode_chunk(data: bytes) -> Chunk:
         complaint = read(data)
         if complaint:
             raise in_band(complaint)
+    if chunk.x_groq is not None:
+        chunk.usage = chunk.usage or chunk.x_groq.usage
     return chunk
 
 
@@ -176,14 +187,16 @@ def arguments_of(function: Function) -> str:
 
 def usage_of(counts: Counts) -> Usage | None:
     """Anthropic's way of counting. All zero is a server that does not count."""
-    prompt, output = max(counts.prompt_tokens or 0, 0), max(counts.completion_tokens or 0, 0)
+    prompt = max(counts.prompt_tokens or counts.input_tokens or 0, 0)
+    output = max(counts.completion_tokens or counts.output_tokens or 0, 0)
     if not prompt and not output:
         return None
-    details = counts.prompt_tokens_details or PromptDetails()
+    details = counts.prompt_tokens_details or counts.input_tokens_details or PromptDetails()
     cached = details.cached_tokens or counts.prompt_cache_hit_tokens or counts.cached_tokens or 0
     cached = min(max(cached, 0), prompt)
     written = min(max(details.cache_write_tokens or 0, 0), prompt - cached)
-    thinking = (counts.completion_tokens_details or CompletionDetails()).reasoning_tokens or 0
+    spent = counts.completion_tokens_details or counts.output_tokens_details or CompletionDetails()
+    thinking = spent.reasoning_tokens or 0
     if thinking and counts.total_tokens == prompt + output + thinking:
         output += thinking  # xAI counts them apart
     return Usage(prompt - cached - written, output, cached, written, thinking)
