@@ -632,6 +632,48 @@ def test_a_call_that_only_the_response_itself_tells_is_one() -> None:
     assert (content[0], calls(content), end) == (text("a"), [("Read", P1)], "tool_use")
 
 
+SECOND = {"type": "message", "id": "m2", "content": [{"type": "output_text", "text": "b"}]}
+SAID_A = told("output_text.delta", delta="a", item_id="m")
+
+
+@pytest.mark.parametrize(
+    ("events", "output", "shown"),
+    [
+        ([told(DONE, CALL)], [CALL, OTHER], [P1, P2]),
+        ([told(ADDED, {**CALL, "arguments": ""}), READ_ONE], [CALL, OTHER], [P1, P2]),
+        ([told(DONE, {**CALL, "id": "x", "call_id": "y"})], [CALL], [P1]),
+        ([told(DONE, {**CALL, "id": "x", "call_id": "y"}), told(DONE, OTHER)], [CALL, OTHER], [P1, P2]),
+        ([told(ADDED, {"type": "function_call", "id": "f"}), READ_ONE], [CALL], [P1]),
+        ([SAID_A], [{**MESSAGE, "id": "m"}, SECOND], ["ab"]),
+        ([SAID_A], [MESSAGE | {"id": None}, SECOND | {"id": None}], ["ab"]),
+        ([told(DONE, {**MESSAGE, "id": "m"})], [{**MESSAGE, "id": "m"}, SECOND], ["ab"]),
+        ([SAID_A, {**SAID_A, "delta": "b"}], [MESSAGE, SECOND], ["ab"]),
+        ([told(ADDED, {"type": "message", "id": "m2"})], [SECOND], ["b"]),
+        ([told(DONE, THOUGHT), SAID_A], [THOUGHT, THOUGHT, MESSAGE], ["hm", "a"]),
+    ],
+    ids=[
+        "a call", "a call beside an open one", "a call under other names", "calls under other names", "a name",
+        "a text", "a text without a name", "a text after a whole one", "texts that were run together",
+        "a text that had only begun", "reasoning that repeats",
+    ],
+)  # fmt: skip
+def test_what_only_the_response_itself_tells_is_told_once(events: list[Json], output: list[Json], shown: Any) -> None:
+    over = {"type": "response.completed", "response": {**RESPONSE, "output": output}}
+    content, end, _ = answer("openai-responses", sse(*events, over))
+    assert [block.get("input") or block.get("thinking") or block.get("text") for block in content] == shown
+    assert end in ("tool_use", "end_turn")
+
+
+@pytest.mark.parametrize("details", [None, {}, {"reason": None}])
+def test_a_response_that_is_incomplete_without_a_reason_was_too_long(details: Json | None) -> None:
+    reply = {"status": "incomplete", "incomplete_details": details, "output": [MESSAGE]}
+    assert answer("openai-responses", sse({"type": "response.incomplete", "response": reply}))[:2] == (
+        [text("a")],
+        "max_tokens",
+    )
+    assert answer("openai-responses", msgspec.json.encode(reply))[:2] == ([text("a")], "max_tokens")
+
+
 def test_arguments_that_only_the_response_itself_tells_are_the_calls() -> None:
     begun = [told(ADDED, {**item, "arguments": ""}) for item in (CALL, OTHER)]
     whole = {"type": "response.completed", "response": {**RESPONSE, "output": [CALL, OTHER]}}

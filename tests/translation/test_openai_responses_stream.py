@@ -203,7 +203,7 @@ def test_events_after_the_end_of_the_same_read_are_dropped() -> None:
         (done(type="function_call", call_id="1"), "UpstreamProtocolError"),
         (done(type="function_call", name="f", arguments="nonsense"), "UpstreamProtocolError"),
         (
-            {"type": "response.incomplete", "response": {"status": "incomplete", "incomplete_details": None}},
+            {"type": "response.incomplete", "response": {"incomplete_details": {"reason": "brand_new"}}},
             "UpstreamProtocolError",
         ),
         ({"type": "response.cancelled", "response": {"status": "cancelled"}}, "UpstreamFailed"),

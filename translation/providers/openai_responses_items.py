@@ -4,8 +4,10 @@ By the book each has an id and an index. Servers change the id between events, l
 every item; an item that is done, or of another kind, is not the one that an event means.
 """
 
+from collections.abc import Sequence
+
 from translation.arguments import Arguments, is_object
-from translation.providers.openai_responses_wire import Frame
+from translation.providers.openai_responses_wire import Frame, OutputItem
 
 
 class Item:
@@ -33,6 +35,11 @@ class Item:
         return shown
 
     @property
+    def told(self) -> bool:
+        """Whether anything came of it, beside that it begins."""
+        return self.done or self.length > 0 or self.call >= 0 or bool(self.call_id)
+
+    @property
     def is_cut(self) -> bool:
         """Whether its arguments end in the middle: if the token limit did that is known at the response's end."""
         text = (self.final or self.arguments.text).strip()
@@ -49,12 +56,29 @@ class Item:
 class Items:
     def __init__(self) -> None:
         self.begun: list[Item] = []
-        self.kinds: frozenset[str] = frozenset()  # of those that have begun
         self._known: dict[int | str, Item] = {}  # by id and by index; "" where an event tells neither
 
     def called(self, call_id: str) -> Item | None:
         """The call of this id that has not ended yet."""
         return next((item for item in self.begun if item.call >= 0 and item.call_id == call_id), None)
+
+    def untold(self, output: Sequence[OutputItem]) -> set[int]:
+        """The places in a response's output of what did not come before it."""
+        return {place for kind in {item.type for item in output} for place in self._untold(kind, output)}
+
+    def _untold(self, kind: str, output: Sequence[OutputItem]) -> list[int]:
+        """All of a kind, or its last calls or texts: ids may differ from event to event, their number does not."""
+        places = [place for place, item in enumerate(output) if item.type == kind]
+        told = [item for item in self.begun if item.kind == kind and item.told]
+        if not told:
+            return places
+        unsaid = sum(output[place].length for place in places) - sum(item.length for item in told)
+        if kind != "function_call" and (kind != "message" or unsaid <= 0):
+            return []
+        names = {name for item in told for name in (item.id, item.call_id) if name}
+        strange = [place for place in places if names.isdisjoint((output[place].id, output[place].call_id))]
+        lacking = len(places) - len(told)
+        return strange[-lacking:] if lacking > 0 else []
 
     def find(self, frame: Frame, item_id: str, kind: str) -> Item:
         """The item that an event belongs to; a new one where none is known."""
@@ -81,7 +105,6 @@ class Items:
     def begin(self, frame: Frame, item_id: str, kind: str) -> Item:
         item = Item(item_id, kind)
         self.begun.append(item)
-        self.kinds |= {kind}
         if item_id or frame.output_index is None:
             self._known[item_id] = item
         if frame.output_index is not None:

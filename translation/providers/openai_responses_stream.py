@@ -199,12 +199,13 @@ class ResponsesStream:
 
     def _message(self, opened: Item, item: OutputItem, out: list[Event]) -> None:
         parts = item.content or ()
+        length = item.length
         if not opened.length:
             self._refusal += [part.refusal for part in parts if part.refusal]
             out.extend(TextDelta(part.text) for part in parts if part.text)
+            opened.length = length
         if not opened.cited:
             out.extend(event for part in parts for event in citations(part.annotations or ()))
-        length = sum(len(part.text) for part in parts if part.text)
         if length:
             id_ = item.id if item.id and self._new(item.id) else ""
             phase = item.phase if item.phase in PHASES else ""
@@ -245,14 +246,16 @@ class ResponsesStream:
         self._conclude(response, said if response.status in UNENDED else response.status or said, out)
 
     def _rest(self, response: Response, out: list[Event]) -> None:
-        """Some gateways tell all of it at the end, or all of one kind."""
-        told = self._items.kinds
-        for index, raw in enumerate(response.output or ()):
-            item = ITEM.decode(raw)
-            if item.type not in told:
-                self._done(Frame(output_index=index, item=raw), out)
-            elif (opened := self._items.called(item.call_id or "")) is not None:
-                opened.final = written(item.arguments) or opened.final
+        """Some gateways tell all of it at the end, or all of one kind, or the last of a kind."""
+        output = [ITEM.decode(raw) for raw in response.output or ()]
+        untold = self._items.untold(output)
+        for index, (item, raw) in enumerate(zip(output, response.output or (), strict=True)):
+            if index in untold:
+                opened = self._items.begin(Frame(output_index=index), item.id or "", item.type)
+                opened.done = True
+                self._item(opened, item, raw, out)
+            elif (known := self._items.called(item.call_id or "")) is not None:
+                known.final = written(item.arguments) or known.final
 
     def _conclude(self, response: Response, status: str, out: list[Event]) -> None:
         if status == "failed" or bytes(response.error) not in (b"", b"null"):

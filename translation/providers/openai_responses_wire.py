@@ -9,7 +9,12 @@ from translation.events import Reason
 from translation.unicode import Halves
 from translation.values import Usage
 
-INCOMPLETE: dict[str, Reason] = {"max_output_tokens": "length", "max_tokens": "length", "content_filter": "refusal"}
+INCOMPLETE: dict[str, Reason] = {
+    "max_output_tokens": "length",
+    "max_tokens": "length",
+    "content_filter": "refusal",
+    "": "length",  # servers that do not say why: the one reason that all of them have
+}
 
 
 class Part(Struct, frozen=True):
@@ -30,6 +35,11 @@ class OutputItem(Struct, frozen=True):
     summary: tuple[Part, ...] | None = None
     encrypted_content: str | None = None
     phase: str | None = None
+
+    @property
+    def length(self) -> int:
+        """Of its text."""
+        return sum(len(part.text or "") for part in self.content or ())
 
 
 class Details(Struct, frozen=True):
