@@ -522,6 +522,26 @@ def test_more_cached_tokens_than_there_were_are_all_of_them() -> None:
     assert answer("gemini", sse(candidate(text("a"), finish="STOP", usageMetadata=told)))[2] == Usage(0, 0, 10)
 
 
+def test_geminis_reasons_are_the_same_in_small_letters() -> None:
+    for told, end in (("stop", "end_turn"), ("max_tokens", "max_tokens"), ("Safety", "refusal")):
+        assert answer("gemini", sse(candidate(text("a"), finish=told)))[:2] == ([text("a")], end)
+
+
+def test_of_candidates_without_an_index_the_first_is_heard() -> None:
+    events = [candidate(text(said)) for said in "aAbB"] + [candidate(text("c"), finish="STOP")]
+    pairs = [{"candidates": [*one["candidates"], *two["candidates"]]} for one, two in (events[:2], events[2:4])]
+    assert answer("gemini", sse(*pairs, events[4]))[:2] == ([text("abc")], "end_turn")
+
+
+def test_a_character_of_geminis_that_comes_in_halves_is_one() -> None:
+    events = [json.dumps(candidate(text(part))).encode() for part in ("a\ud83d", "\ude00b\ud83d", "\ude01 c")]
+    content, end, _ = answer("gemini", sse(*events, candidate(text("d"), finish="STOP")))
+    assert (content, end) == ([text("a\U0001f600b\U0001f601 cd")], "end_turn")
+    call = {"functionCall": {"name": "Read", "args": {"path": "1\ud83d"}}}
+    content, _, _ = answer("gemini", sse(json.dumps(candidate(call, finish="STOP")).encode()))
+    assert calls(content) == [("Read", {"path": "1\N{REPLACEMENT CHARACTER}"})]
+
+
 def test_what_is_not_geminis_is_an_error_still() -> None:
     assert "not Gemini's" in answer("gemini", sse({"candidates": "x"}))[1]
     assert answer("gemini")[1] == "the upstream closed before a finishReason"

@@ -37,6 +37,7 @@ from translation.providers.gemini_wire import (
     decode_chunk,
 )
 from translation.sse import MAX_EVENT, SSEDecoder
+from translation.unicode import Halves
 from translation.unreadable import UNREADABLE
 from translation.values import Usage
 
@@ -53,6 +54,7 @@ class GeminiDecoder:
     def __init__(self, names: dict[str, str], *, streams: bool = True) -> None:
         self._names = names
         self._sse = SSEDecoder() if streams else None
+        self._halves = Halves()
         self._body: list[bytes] = []  # of an answer that is not SSE: read when it is whole
         self._size = 0
         self._pieces: list[Piece] = []
@@ -125,7 +127,7 @@ class GeminiDecoder:
         if self._done or not marker:
             return
         if marker != b"[DONE]":
-            self._chunk(decode_chunk(data), out)
+            self._chunk(decode_chunk(data, self._halves), out)
             return
         # Some gateways end Gemini's streams as they end others, and may leave them open.
         if self._said and not self._candidate.finish_reason:
@@ -137,21 +139,24 @@ class GeminiDecoder:
             raise described(chunk.error)
         self._empty = self._empty is not False and not chunk.candidates
         for candidate in chunk.candidates:
-            if candidate.index:
-                continue  # the first only: others were not asked for
-            if candidate.content is not None:
-                for part in candidate.content.parts or ():
-                    self._part(part, out)
-            if candidate.finish_reason:
-                self._candidate = candidate
-            if candidate.grounding_metadata is not None:
-                self._grounding = candidate.grounding_metadata
+            if not candidate.index:
+                self._heard(candidate, out)
+                break  # the first only: others were not asked for
         if chunk.usage_metadata is not None and _tells(chunk.usage_metadata):
             self._usage = chunk.usage_metadata
         if chunk.prompt_feedback is not None:
             self._feedback = chunk.prompt_feedback
         self._model = chunk.model_version or self._model
         self._id = chunk.response_id or self._id
+
+    def _heard(self, candidate: Candidate, out: list[Event]) -> None:
+        if candidate.content is not None:
+            for part in candidate.content.parts or ():
+                self._part(part, out)
+        if candidate.finish_reason:
+            self._candidate = candidate
+        if candidate.grounding_metadata is not None:
+            self._grounding = candidate.grounding_metadata
 
     def _part(self, part: Part, out: list[Event]) -> None:
         if part.function_call is not None:
@@ -252,8 +257,8 @@ class GeminiDecoder:
     def _reason(self) -> tuple[Reason, str]:
         found, blocked = self._candidate.finish_reason, self._feedback
         said = f"{found}: {self._candidate.finish_message or ''}".rstrip(": ")
-        if found in REASONS:
-            reason = REASONS[found]
+        if found and found.upper() in REASONS:  # gateways write it in small letters
+            reason = REASONS[found.upper()]
             return reason, said if reason == "refusal" else ""
         if found:
             raise UpstreamGaveUp(f"the upstream gave up on its answer with {said}")

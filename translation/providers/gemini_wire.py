@@ -1,5 +1,6 @@
 """Gemini's answers as they are on the wire: what of them the bridge reads."""
 
+import re
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -9,7 +10,7 @@ from msgspec import Raw, Struct
 from translation.nulls import without_nulls
 from translation.providers.gemini_errors import Error
 from translation.refusals import in_band, read
-from translation.unicode import check_utf8, without_halves
+from translation.unicode import Halves, check_utf8, without_halves
 
 
 class Call(Struct):
@@ -88,16 +89,22 @@ _answer: Callable[[bytes], Chunk | list[Chunk]] = msgspec.json.Decoder(Chunk | l
 _odd_chunk = msgspec.json.Decoder(Chunk, strict=False).decode
 _odd_answer: Callable[[bytes], Chunk | list[Chunk]] = msgspec.json.Decoder(Chunk | list[Chunk], strict=False).decode
 
+CALL = b'"functionCall"'
+HALF_A_TEXT = re.compile(rb'\\u[dD][89abAB][0-9a-fA-F]{2}"')  # which ends in the first half of a character
+
 Read = TypeVar("Read", Chunk, Chunk | list[Chunk])
 
 
-def decode_chunk(data: bytes) -> Chunk:
+def decode_chunk(data: bytes, halves: Halves) -> Chunk:
+    """A character may be cut in two between the texts of two events, but not in a call, which comes whole."""
     check_utf8(data)
     try:
         return _chunk(data)
     except msgspec.ValidationError:
         return _odd(data, _odd_chunk)
     except msgspec.DecodeError:
+        if CALL not in data and (halves.open or HALF_A_TEXT.search(data)):
+            data = halves.joined(data)
         return _chunk(without_halves(data))
 
 
