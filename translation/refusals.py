@@ -34,6 +34,7 @@ from translation.unreadable import UNREADABLE
 KEY = re.compile(r"(?i)\b(?:incorrect|invalid) api key|api key not valid")  # xAI says this with 400
 # MiniMax's own codes, which come inside a 200, as the statuses that others use.
 MINIMAX = {"1002": "429", "1004": "401", "1008": "402", "1039": "429", "2013": "400", "2049": "401"}
+STATUS = re.compile("[45][0-9]{2}")
 LONGEST = 2000  # characters of an upstream's message that are passed on
 
 
@@ -42,6 +43,11 @@ class Complaint(msgspec.Struct, frozen=True):
     type: str = ""
     param: str = ""
     code: str = ""
+
+    @property
+    def status(self) -> int:
+        """The one that its code is; 0 where that is none."""
+        return int(self.code) if STATUS.fullmatch(self.code) else 0
 
     @property
     def sentence(self) -> str:
@@ -75,8 +81,8 @@ def _plain(body: bytes) -> str:
 
 def in_band(complaint: Complaint) -> BridgeError:
     """The error for one that came inside a 200: by its code, else by its type."""
-    status = int(complaint.code) if complaint.code.isdigit() else 0
-    if not 400 <= status <= 599:
+    status = complaint.status
+    if not status:
         word = f"{complaint.type} {complaint.code}".lower()
         status = next((number for sign, number in SIGNS if sign in word), 500)
     return fault(status, complaint, None)

@@ -1,6 +1,7 @@
 """Anthropic's answers: watched, and passed on byte for byte."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -309,6 +310,49 @@ def test_nulls_for_all_that_an_event_has_not_are_nothing() -> None:
     _, kept = relay([decoder.close()])
     content = msgspec.json.decode(message_body(kept))["content"]
     assert (content[0]["input"], content[1]) == ({"x": None}, {"type": "text", "text": ""})
+
+
+def test_blocks_that_are_numbered_from_one_are_numbered_from_zero() -> None:
+    call = {"type": "tool_use", "id": "t", "name": "f", "input": {}}
+    args = {"type": "input_json_delta", "partial_json": '{"x":1}'}
+    blocks = [BLOCK, DELTA, STOP, BLOCK | {"content_block": call}, DELTA | {"delta": args}, STOP]
+    numbered = [event | {"index": 1 + place // 3} for place, event in enumerate(blocks)]
+    strange = numbered[1] | {"delta": {"type": "new_delta"}}
+    read, kept, _ = shown(WHOLE_START, *numbered[:2], strange, *numbered[2:], END, LAST)
+    assert [event["index"] for event in read if "index" in event] == [0, 0, 0, 1, 1, 1]
+    assert [block.get("input", block.get("text")) for block in msgspec.json.decode(kept.content)] == ["a", {"x": 1}]
+    assert read[-1]["type"] == "message_stop"
+
+
+@pytest.mark.parametrize("number", [str, float])
+def test_numbers_as_text_are_numbers(number: Callable[[int], object]) -> None:
+    usage = {"input_tokens": number(3), "output_tokens": number(1), "cache_read_input_tokens": None}
+    start = {"type": "message_start", "message": {"id": "m", "model": "theirs", "content": [], "usage": usage}}
+    block, delta, stop = ({**event, "index": number(0)} for event in (BLOCK, DELTA, STOP))
+    read, _, finished = shown(start, block, delta, stop, END | {"usage": usage}, LAST | {"usage": usage})
+    assert [event["type"] for event in read] == [
+        "message_start", "content_block_start", "content_block_delta", "content_block_stop", "message_delta",
+        "message_stop",
+    ]  # fmt: skip
+    assert (read[0]["message"]["usage"]["input_tokens"], read[-2]["usage"]["output_tokens"]) == (3, 1)
+    assert {event["index"] for event in read if "index" in event} == {0}
+    assert all(type(event["index"]) is int for event in read if "index" in event)
+    assert finished.usage == Usage(3, 1)
+    decoder = AnthropicWhole(streams=False)
+    body = {"type": "message", "id": "m", "content": [], "stop_reason": "end_turn", "usage": usage}
+    decoder.feed(msgspec.json.encode(body))
+    last = decoder.close()[-1]
+    assert isinstance(last, Finished)
+    assert last.usage == Usage(3, 1)
+
+
+@pytest.mark.parametrize(
+    ("code", "status"), [(429, 429), ("529", 529), (503, 529), (422, 400), (500, 502), (1000, 502), ("²", 502)]
+)
+def test_an_error_that_has_only_a_number_is_what_that_says(code: object, status: int) -> None:
+    failed = frames(WHOLE_START, {"type": "error", "error": {"code": code, "message": "slow"}})[-1]
+    assert isinstance(failed, Failed)
+    assert (failed.error.status, failed.error.message) == (status, "slow")
 
 
 def test_an_error_without_a_type_is_read() -> None:

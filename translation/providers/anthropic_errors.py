@@ -73,14 +73,18 @@ _BODY = msgspec.json.Decoder(_Body)
 
 def refusal(status: int, headers: dict[str, str], body: bytes) -> BridgeError:
     complaint = heard(status, body)
-    kind = STATUSES.get(status, UpstreamRefused if status < 500 else UpstreamFailed)
-    return _fault(kind, complaint, retry_after(headers), _code(body))
+    return _fault(_meant(status), complaint, retry_after(headers), _code(body))
 
 
 def in_band(data: bytes) -> BridgeError:
-    """An `error` event: the status line is gone, the type tells."""
+    """An `error` event: the status line is gone, the type tells; without one the code."""
     complaint = read(data) or Complaint("the upstream ended its stream with an error")
-    return _fault(TYPES.get(complaint.type, UpstreamFailed), complaint, None, _code(data))
+    kind = TYPES.get(complaint.type) or _meant(complaint.status or 500)
+    return _fault(kind, complaint, None, _code(data))
+
+
+def _meant(status: int) -> type[BridgeError]:
+    return STATUSES.get(status, UpstreamRefused if status < 500 else UpstreamFailed)
 
 
 def _code(body: bytes) -> str | None:

@@ -1,7 +1,8 @@
 """Anthropic's answers, watched while they pass: each frame goes on as it came, after what it means to the bridge.
 
 Servers that only speak like Anthropic leave out what the SDKs look into unasked (`usage`, `content`), and put into the
-start of a block what Claude Code reads from deltas only. Such frames are `mended`: the writer says them.
+start of a block what Claude Code reads from deltas only. Such frames are `mended`: the writer says them, and what came
+of them is nothing (`raw` is empty) where none of it could be passed on.
 
 The grammar is checked on the way (blocks numbered from 0, one open at a time, one end), so that a stream that breaks it
 ends in an error and not at the client.
@@ -11,6 +12,7 @@ from collections.abc import Callable
 
 import msgspec
 from msgspec import Raw
+from msgspec.structs import replace
 
 from translation.arguments import PLACEHOLDERS, is_object
 from translation.errors import TruncatedStream, UpstreamProtocolError
@@ -43,6 +45,7 @@ from translation.providers.anthropic_wire import (
     BLOCK,
     EMPTY,
     EVENT,
+    LOOSE_EVENT,
     NO_DELTA,
     REASONS,
     Block,
@@ -52,6 +55,7 @@ from translation.providers.anthropic_wire import (
     counted,
     early_deltas,
     has_counts,
+    is_event,
 )
 from translation.refusals import read
 from translation.sse import SSEDecoder, frame
@@ -78,6 +82,7 @@ class AnthropicStream:
         self._usage: Usage | None = None  # None until `message_start`
         self._counted = False  # whether the upstream told any usage
         self._blocks = 0
+        self._first = 0  # the number of the first one: some count from 1
         self._calls = 0
         self._open: str | _Call | None = None  # the open block's type, or its call
         self._thought: list[str] = []  # of the open block of thinking
@@ -101,10 +106,7 @@ class AnthropicStream:
             for name, data in take():
                 # What is only like Anthropic may end as others do, and keep a connection alive with nothing.
                 if not self._ended and data.strip() not in (b"", b"[DONE]"):
-                    try:
-                        self._frame(name, data, out)
-                    except msgspec.ValidationError:
-                        self._frame(name, without_nulls(data, "input"), out)
+                    self._read(name, data, out)
         except UpstreamProtocolError as error:
             self._end(Failed(error), out)
         except UNREADABLE as error:
@@ -123,9 +125,15 @@ class AnthropicStream:
             self._end(Failed(TruncatedStream("the upstream closed before a stop_reason")), out)
         return out
 
-    def _frame(self, name: str, data: bytes, out: list[Event]) -> None:
+    def _read(self, name: str, data: bytes, out: list[Event]) -> None:
         check_utf8(data)
-        event = EVENT.decode(data)
+        try:
+            self._frame(name, data, EVENT.decode(data), out)
+        except msgspec.ValidationError:
+            data = without_nulls(data, "input")
+            self._frame(name, data, LOOSE_EVENT.decode(data), out, mended=not is_event(data))
+
+    def _frame(self, name: str, data: bytes, event: StreamEvent, out: list[Event], *, mended: bool = False) -> None:
         kind = event.type or name
         if kind == "error" or (not kind and read(data)):
             self._end(Failed(in_band(data)), out)
@@ -134,10 +142,14 @@ class AnthropicStream:
             raise UpstreamProtocolError(f"the upstream broke its own grammar: an event of type {kind[:40]!r}")
         raw = frame(kind, data.replace(b"\n", b"\ndata: "))
         watch = WATCHERS.get(kind)
-        if watch is not None:
-            watch(self, event, raw, out)
-        else:
+        if watch is None:
             out.append(Frame(raw))  # `ping`, and what the API may learn to say
+            return
+        if event.index == 1 and not self._blocks:
+            self._first = 1
+        if self._first and event.index > 0:
+            event, mended = replace(event, index=event.index - self._first), True
+        watch(self, event, b"" if mended else raw, out)
 
     # ------------------------------------------------------------ one method for each kind of event
 
@@ -147,7 +159,7 @@ class AnthropicStream:
         self._counted = message.usage is not None
         self._usage = counted(message.usage)
         self._model = message.model
-        whole = bool(message.id) and message.content is not None and has_counts(message.usage)
+        whole = bool(raw) and bool(message.id) and message.content is not None and has_counts(message.usage)
         out.append(Frame(raw, MessageStart(message.id, self._model, self._usage), mended=not whole))
 
     def _block_start(self, event: StreamEvent, raw: bytes, out: list[Event]) -> None:
@@ -177,7 +189,7 @@ class AnthropicStream:
         if early:
             self._begin(event, block, raw, out)
         else:
-            out.append(Frame(raw, BlockStart(event.index, bytes(event.content_block))))
+            out.append(Frame(raw, BlockStart(event.index, bytes(event.content_block)), mended=not raw))
 
     def _begin(self, event: StreamEvent, block: Block, raw: bytes, out: list[Event]) -> None:
         """A block whose start says already what clients read from deltas only."""
@@ -229,7 +241,7 @@ class AnthropicStream:
             self._end_call(closed, out)
         elif closed == "thinking":
             self._memory.keep(event.index, thinking_block("".join(self._thought), self._signature))
-        out.append(Frame(raw, BlockStop(event.index)))
+        out.append(Frame(raw, BlockStop(event.index), mended=not raw))
 
     def _end_call(self, call: _Call, out: list[Event]) -> None:
         text = "".join(call.fragments).strip()
@@ -254,7 +266,7 @@ class AnthropicStream:
         said = MessageDelta(reason, self._usage, delta.stop_sequence or before.sequence, explanation)
         self._stop = said if reason else None
         # What an event takes back, clients forget.
-        whole = counts and reason == (delta.stop_reason or "")
+        whole = raw and counts and reason == (delta.stop_reason or "")
         out.append(Frame(raw, said, "closing", mended=not whole))
 
     def _message_stop(self, event: StreamEvent, raw: bytes, out: list[Event]) -> None:
@@ -265,7 +277,7 @@ class AnthropicStream:
 
     def _finish(self, raw: bytes, out: list[Event]) -> None:
         stop = self._stop or MessageDelta("", Usage())
-        out.append(Frame(raw, MessageStop(), "closing"))
+        out.append(Frame(raw, MessageStop(), "closing", mended=not raw))
         reason = REASONS.get(stop.stop_reason, "stop")
         state = self._memory.state(self._blocks) if self._calls else b""
         usage = self._usage if self._counted else None

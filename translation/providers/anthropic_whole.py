@@ -32,6 +32,7 @@ from translation.providers.anthropic_errors import in_band
 from translation.providers.anthropic_state import Memory
 from translation.providers.anthropic_wire import (
     BLOCK,
+    LOOSE_MESSAGE,
     MESSAGE,
     REASONS,
     Block,
@@ -64,18 +65,18 @@ class AnthropicWhole:
         try:
             check_utf8(body)
             try:
-                return self._read(body)
+                return self._read(body, MESSAGE)
             except msgspec.ValidationError:
                 self._mended = True
-                return self._read(without_nulls(body, "input"))
+                return self._read(without_nulls(body, "input"), LOOSE_MESSAGE)
         except UpstreamProtocolError as error:
             return [Failed(error)]
         except UNREADABLE as error:
             return [Failed(UpstreamProtocolError(f"the upstream's answer is not its protocol: {error}"))]
 
-    def _read(self, body: bytes) -> list[Event]:
+    def _read(self, body: bytes, decoder: msgspec.json.Decoder[MessageBody]) -> list[Event]:
         self._calls, self._memory = 0, Memory()
-        message = MESSAGE.decode(body)
+        message = decoder.decode(body)
         if message.type == "error" or (not message.type and read(body)):
             return [Failed(in_band(body))]
         if message.type != "message" or message.content is None or message.stop_reason is None:

@@ -88,8 +88,19 @@ class StreamEvent(Struct, frozen=True):
 
 
 EVENT = msgspec.json.Decoder(StreamEvent)
+LOOSE_EVENT = msgspec.json.Decoder(StreamEvent, strict=False)  # numbers as text
 BLOCK = msgspec.json.Decoder(Block)
 MESSAGE = msgspec.json.Decoder(MessageBody)
+LOOSE_MESSAGE = msgspec.json.Decoder(MessageBody, strict=False)
+
+
+def is_event(data: bytes) -> bool:
+    """Whether it can be passed on as it is."""
+    try:
+        EVENT.decode(data)
+    except msgspec.ValidationError:
+        return False
+    return True
 
 
 # What clients read from deltas only, as the start of a block has it.
