@@ -35,8 +35,8 @@ class Ended(Struct, frozen=True):
 class Body(Protocol):
     def feed(self, piece: Piece) -> Ended | None: ...
 
-    def close(self) -> Ended:
-        """The answer ended inside the call."""
+    def close(self) -> Ended | None:
+        """The answer ended inside the call. None where it may lack a part of what was meant: it must not be run."""
         ...
 
 
@@ -56,6 +56,7 @@ class PlainBody:
         self._value: list[str] = []
         self._closed: int | None = None  # pieces of the value before its last `</parameter>`
         self._clean = True  # only white space since the last value was closed
+        self._unclosed = False  # an earlier value had no closing tag: this model leaves them out
         self._read: list[Piece] = []
         self._doubted = False
         self._doubt: int | None = None  # pieces of the value before a doubtful end that only white space follows
@@ -84,9 +85,12 @@ class PlainBody:
                 self._keep(piece, piece.raw)
         return None
 
-    def close(self) -> Ended:
-        if self._doubt is not None or not self._doubted:
-            return Ended(self._whole(len(self._value) if self._doubt is None else self._doubt))
+    def close(self) -> Ended | None:
+        if self._doubt is not None:
+            return Ended(self._whole(self._doubt))
+        if not self._doubted:
+            whole = self._unclosed if self._closed is None else self._clean
+            return Ended(self._whole(len(self._value))) if whole else None
         again = PlainBody(self._name, strict=True)
         for position, piece in enumerate(self._read):
             ended = again.feed(piece)
@@ -103,6 +107,7 @@ class PlainBody:
 
     def _begin(self, tag: Tag) -> None:
         self._finish(len(self._value))
+        self._unclosed = self._unclosed or (self._open is not None and self._closed is None)
         self._open, self._value, self._closed, self._clean = tag.name, [], None, False
         self._read.append(tag)
 
@@ -163,8 +168,11 @@ class TreeBody:
                 self._stack[-1].text.append(piece.raw)
         return None
 
-    def close(self) -> Ended:
-        return Ended(self._whole())
+    def close(self) -> Ended | None:
+        self._close_unmarked()
+        root = self._stack[-1]
+        whole = len(self._stack) == 1 and root.children and not "".join(root.text).strip()
+        return Ended(self._whole()) if whole else None
 
     def _unwind(self, name: str) -> None:
         if name != self._stack[-1].name:

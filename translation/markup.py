@@ -48,6 +48,7 @@ class Markup:
         self._out: list[Found] = []
         self.thought = thought  # the thinking is over
         self.dropped = False  # the token limit cut a call off
+        self.broken = False  # the text ended inside a call that was meant to be whole
 
     def feed(self, text: str) -> list[Found]:
         for piece in self._scanner.feed(text):
@@ -64,7 +65,11 @@ class Markup:
             self._piece(piece)
         while self._body is not None:
             self._strict = True
-            self._end(self._body.close())
+            ended = self._body.close()
+            if ended is None:
+                self._body, self.broken = None, True
+            else:
+                self._end(ended)
         if not self._fresh:
             self._emit("".join(self._space))
         return self._taken()

@@ -141,7 +141,11 @@ M2_CASES: dict[str, tuple[str, list[Found]]] = {
         [call("Bash", a="1"), call("Bash", b="2")],
     ),
     "no closing tag at all": (
-        '<minimax:tool_call><invoke name="Bash"><parameter name="a">1\n',
+        '<minimax:tool_call><invoke name="Bash"><parameter name="a">1\n<parameter name="b">2\n',
+        [call("Bash", a="1", b="2")],
+    ),
+    "no closing tag but the value's": (
+        '<minimax:tool_call><invoke name="Bash"><parameter name="a">1</parameter>\n',
         [call("Bash", a="1")],
     ),
     "an open value, the end of the call, then text": (
@@ -330,6 +334,28 @@ def test_a_call_that_the_token_limit_cut_is_dropped(text: str, shown: str) -> No
     markup.feed(text)
     markup.close(cut=True)
     assert markup.dropped
+
+
+@pytest.mark.parametrize(
+    ("text", "grammar"),
+    [
+        ('a <minimax:tool_call><invoke name="Bash"><parameter name="c">rm -rf /tmp/x', M2),
+        ('a <invoke name="Bash"><parameter name="c">1</parameter><parameter name="d', M2),
+        ('a <invoke name="Bash"><parameter name="c">1</parameter><parameter name="d">', M2),
+        ('a <invoke name="Bash">', M2),
+        ('a <invoke name="Bash"><para', M2),
+        (m3('a @<invoke name="Bash">@<c>rm -rf /tmp/x'), M3),
+        (m3('a @<invoke name="Bash">@<c>1@</c>@<d'), M3),
+        (m3('a @<invoke name="Bash">'), M3),
+    ],
+)
+def test_a_call_that_ends_inside_what_it_is_given_is_none(text: str, grammar: Grammar) -> None:
+    for size in (1, len(text)):
+        assert read(text, size=size, grammar=grammar) == [TextDelta("a")]
+    markup = Markup(grammar, TOOLS)
+    markup.feed(text)
+    markup.close()
+    assert markup.broken
 
 
 def test_text_that_the_token_limit_cut_is_kept() -> None:

@@ -11,8 +11,10 @@ from msgspec.structs import replace
 
 from translation.adapter import Decoder, Ending, Target, UpstreamRequest
 from translation.coercion import ArgumentSchema
+from translation.errors import UpstreamProtocolError
 from translation.events import (
     Event,
+    Failed,
     Finished,
     TextDelta,
     ThinkingDelta,
@@ -31,6 +33,8 @@ from translation.values import Request
 UNCLOSED = "the answer had no end of its thinking and nothing after it: its text was repeated as the answer"
 CLOSING = ("</think>", "</mm:think>")
 CUT = "a tool call that the token limit cut off was left out"
+BROKEN = "the upstream's answer ended inside a tool call"
+MENTIONED = "a tool call that the reasoning began and did not end was left out"
 
 Channel = Literal["", "content", "reasoning", "call"]  # where text comes in; "" before any
 
@@ -81,6 +85,7 @@ class MiniMaxDecoder(Ending):
         self._thoughts: list[str] = []
         self._visible = False  # text or a call went out
         self._notes: list[str] = []
+        self._broken = False  # a call in the content did not end
         self._stated = False  # the state went out with a call
 
     def feed(self, chunk: bytes) -> list[Event]:
@@ -162,6 +167,10 @@ class MiniMaxDecoder(Ending):
         self._found(self._markup.close(cut=cut), out)
         if self._markup.dropped:
             self._notes.append(CUT)
+        if self._markup.broken and self._channel == "reasoning":
+            self._notes.append(MENTIONED)
+        elif self._markup.broken:
+            self._broken = True
         if self._verbatim and self._channel == "reasoning":
             out.append(TextDelta("\n</think>\n\n" if before_text else "\n</think>"))
 
@@ -195,7 +204,10 @@ class MiniMaxDecoder(Ending):
             self._channel, self._markup = "call", None
 
     def _finish(self, finished: Finished, out: list[Event]) -> None:
-        self._leave(out, cut=finished.reason == "length")
+        self._leave(out, cut=finished.reason not in ("stop", "tool_use"))
+        if self._broken or (self._markup is not None and self._markup.broken):
+            out.append(Failed(UpstreamProtocolError(BROKEN)))
+            return
         unclosed = self._guessed and self._markup is not None and not self._markup.thought
         if unclosed and not self._visible and finished.reason != "length":
             out.append(TextDelta("".join(self._thoughts)))
