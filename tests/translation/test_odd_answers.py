@@ -531,6 +531,8 @@ def test_of_candidates_without_an_index_the_first_is_heard() -> None:
     events = [candidate(text(said)) for said in "aAbB"] + [candidate(text("c"), finish="STOP")]
     pairs = [{"candidates": [*one["candidates"], *two["candidates"]]} for one, two in (events[:2], events[2:4])]
     assert answer("gemini", sse(*pairs, events[4]))[:2] == ([text("abc")], "end_turn")
+    other = {"candidates": [{**events[1]["candidates"][0], "index": 1}, *events[4]["candidates"]]}
+    assert answer("gemini", sse(other))[:2] == ([text("c")], "end_turn")
 
 
 def test_a_character_of_geminis_that_comes_in_halves_is_one() -> None:
