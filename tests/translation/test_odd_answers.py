@@ -776,34 +776,34 @@ def test_a_character_that_comes_in_halves_is_one_in_a_response() -> None:
 
 # ---------------------------------------------------------------- markup that ends too early
 
-OPEN = '<invoke name="Read"><parameter name="path">/tmp/x'
-WHOLE = OPEN + "</parameter></invoke>"
+HALF_CALL = '<invoke name="Read"><parameter name="path">/tmp/x'
+WHOLE_CALL = HALF_CALL + "</parameter></invoke>"
 
 
 @pytest.mark.parametrize("end", [[chunk(finish="stop"), b"[DONE]"], [chunk(finish="tool_calls")], [b"[DONE]"]])
 @pytest.mark.parametrize(
     "deltas",
     [
-        [{"reasoning": "hm"}, {"content": f"a{OPEN}"}],
-        [{"reasoning": f"hm{OPEN}"}],
-        [{"reasoning": "hm"}, {"content": WHOLE + OPEN}],
-        [{"reasoning": "hm"}, {"content": OPEN}, {"reasoning": "so"}],
+        [{"reasoning": "hm"}, {"content": f"a{HALF_CALL}"}],
+        [{"reasoning": f"hm{HALF_CALL}"}],
+        [{"reasoning": "hm"}, {"content": WHOLE_CALL + HALF_CALL}],
+        [{"reasoning": "hm"}, {"content": HALF_CALL}, {"reasoning": "so"}],
     ],
     ids=["in the content", "in the reasoning", "the second", "before reasoning"],
 )
 def test_a_call_in_markup_that_does_not_end_is_an_error(deltas: list[Json], end: list[Any]) -> None:
     content, ended, _ = answer("minimax", sse(*map(chunk, deltas), *end))
     assert ended == "the upstream's answer ended inside a tool call"
-    assert len(calls(content)) == (WHOLE in str(deltas))
+    assert len(calls(content)) == (WHOLE_CALL in str(deltas))
 
 
 @pytest.mark.parametrize("finish", ["length", "content_filter"])
 def test_a_call_in_markup_that_was_cut_off_is_left_out(finish: str) -> None:
-    content, end, _ = answer("minimax", sse(chunk({"reasoning": "hm"}), chunk({"content": f"a{OPEN}"}, finish)))
+    content, end, _ = answer("minimax", sse(chunk({"reasoning": "hm"}), chunk({"content": f"a{HALF_CALL}"}, finish)))
     assert (content[1:], end) == ([text("a")], "max_tokens" if finish == "length" else "refusal")
 
 
 def test_a_call_that_reasoning_only_talks_about_is_left_out() -> None:
-    events = [chunk({"reasoning": f"hm {OPEN}"}), chunk({"content": "a"}, "stop")]
+    events = [chunk({"reasoning": f"hm {HALF_CALL}"}), chunk({"content": "a"}, "stop")]
     content, end, _ = answer("minimax", sse(*events))
     assert (content[1:], end) == ([text("a")], "end_turn")
