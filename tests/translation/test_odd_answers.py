@@ -295,6 +295,12 @@ def test_what_is_no_object_is_an_error(arguments: str) -> None:
     assert "not a JSON object" in str(called(piece(arguments, "Read", "a")))
 
 
+@pytest.mark.parametrize("broken", [piece('{"pa', "Bash", "b", 1), piece(TWO, None, "b", 1)])
+def test_nothing_is_seen_of_a_call_beside_a_broken_one(broken: Json) -> None:
+    """So that both can be asked for again."""
+    assert answer("openai", sse(piece(ONE, "Read", "a"), broken, chunk(finish="tool_calls")))[0] == []
+
+
 def test_nothing_is_seen_of_a_call_that_the_token_limit_cut() -> None:
     assert called(piece('{"path":"1', "Read", "a"), finish="length") == []
     assert called(piece(ONE, "Read", "a"), piece('{"pa', "Read", "b", 1), finish="length") == [("Read", P1)]

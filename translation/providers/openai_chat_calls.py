@@ -69,24 +69,29 @@ class Calls:
         return not any(name != call.name and name.startswith(call.name) for name in self._offered)
 
     def close(self, reason: Reason, state: bytes, out: list[Event]) -> tuple[str, ...]:
-        """The answer is complete. Returns what had to be mended. Of several calls the first carries the state."""
+        """The answer is complete. Returns what had to be mended. Of several calls the first carries the state.
+
+        No call ends before all have been read: what is wrong with one may be asked for again if none was shown.
+        """
         notes: list[str] = []
-        for call in self._calls:
-            cut = reason not in WHOLE and self._cut(call)
-            if not call.name:
-                if cut:
-                    continue
-                raise UpstreamProtocolError("the upstream called a tool without naming it")
-            self._start(call, out)
-            if cut:
-                out.append(ToolDropped(call.number))
-                continue
-            arguments, mended = call.arguments.close()
-            if mended:
-                notes.append(f"{call.name}: {mended}")
-            out.append(ToolEnded(call.number, arguments, state))
-            state = b""
+        ended = [(call, self._ended(call, reason, notes)) for call in self._calls]
+        for call, arguments in ended:
+            if call.name:
+                self._start(call, out)
+                out.append(ToolEnded(call.number, arguments, state) if arguments else ToolDropped(call.number))
+                state = b"" if arguments else state
         return tuple(notes)
+
+    def _ended(self, call: _Call, reason: Reason, notes: list[str]) -> str:
+        """Its arguments; "" where it was cut off."""
+        if reason not in WHOLE and self._cut(call):
+            return ""
+        if not call.name:
+            raise UpstreamProtocolError("the upstream called a tool without naming it")
+        arguments, mended = call.arguments.close()
+        if mended:
+            notes.append(f"{call.name}: {mended}")
+        return arguments
 
     @property
     def begun(self) -> bool:
