@@ -533,6 +533,18 @@ def test_geminis_reasons_are_the_same_in_small_letters() -> None:
         assert answer("gemini", sse(candidate(text("a"), finish=told)))[:2] == ([text("a")], end)
 
 
+def test_a_reason_of_geminis_that_is_not_told_is_none() -> None:
+    untold, said = "FINISH_REASON_UNSPECIFIED", candidate(text("a"), finish="STOP")
+    after = candidate(finish=untold, usageMetadata={"promptTokenCount": 3})
+    assert answer("gemini", sse(candidate(text("b"), finish=untold), said, after)) == (
+        [text("ba")],
+        "end_turn",
+        Usage(3),
+    )
+    assert answer("gemini", sse(candidate(text("b"), finish=untold), b"[DONE]"))[:2] == ([text("b")], "end_turn")
+    assert "before a finishReason" in answer("gemini", sse(candidate(text("b"), finish=untold)))[1]
+
+
 def test_of_candidates_without_an_index_the_first_is_heard() -> None:
     events = [candidate(text(said)) for said in "aAbB"] + [candidate(text("c"), finish="STOP")]
     pairs = [{"candidates": [*one["candidates"], *two["candidates"]]} for one, two in (events[:2], events[2:4])]
@@ -690,6 +702,17 @@ def test_what_only_the_response_itself_tells_is_told_once(events: list[Json], ou
     content, end, _ = answer("openai-responses", sse(*events, over))
     assert [block.get("input") or block.get("thinking") or block.get("text") for block in content] == shown
     assert end in ("tool_use", "end_turn")
+
+
+def test_arguments_of_a_call_that_nobody_names_are_an_error() -> None:
+    for event in (
+        READ_ONE,
+        told("function_call_arguments.done", arguments=ONE),
+        told(ADDED, {"type": "function_call"}),
+    ):
+        assert "without a name" in answer("openai-responses", sse(event, OVER))[1]
+        limit = {"type": "response.incomplete", "response": {"status": "incomplete"}}
+        assert answer("openai-responses", sse(event, limit))[:2] == ([], "max_tokens")
 
 
 @pytest.mark.parametrize("details", [None, {}, {"reason": None}])

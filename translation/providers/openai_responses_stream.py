@@ -43,6 +43,7 @@ from translation.unicode import Halves, check_utf8
 from translation.unreadable import UNREADABLE
 
 UNENDED = ("in_progress", "queued")  # some servers forget to say so in the response itself
+NAMELESS = "the upstream sent a function_call without a name"
 SILENT = Complaint("the upstream's response failed without a reason")
 
 
@@ -167,7 +168,7 @@ class ResponsesStream:
 
     def _start(self, opened: Item, item: OutputItem, out: list[Event]) -> None:
         if not item.name:
-            raise UpstreamProtocolError("the upstream sent a function_call without a name")
+            raise UpstreamProtocolError(NAMELESS)
         opened.call, opened.id, opened.call_id = self._calls, item.id or opened.id, item.call_id or item.id or ""
         self._calls += 1
         out.append(ToolStarted(opened.call, self._names.get(item.name, item.name), opened.call_id, item.name))
@@ -268,6 +269,12 @@ class ResponsesStream:
     def _finish(self, response: Response, status: str, out: list[Event]) -> None:
         if self._halves.open and self._calls:
             raise UpstreamProtocolError("a character of a tool call is not whole")
+        if (
+            status == "completed"
+            and not self._calls
+            and any(item.kind == "function_call" for item in self._items.begun)
+        ):
+            raise UpstreamProtocolError(NAMELESS)
         reason: Reason = "refusal" if self._refusal else "tool_use" if self._calls else "stop"
         if status == "incomplete":
             cut = (response.incomplete_details or Details()).reason or ""
