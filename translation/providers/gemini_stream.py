@@ -47,6 +47,7 @@ REFUSALS = (
 )  # fmt: skip
 REASONS: dict[str, Reason] = {"STOP": "stop", "MAX_TOKENS": "length", **dict.fromkeys(REFUSALS, "refusal")}
 # Everything else is no answer: MALFORMED_FUNCTION_CALL, UNEXPECTED_TOOL_CALL, OTHER, and what Google may add.
+UNTOLD = "FINISH_REASON_UNSPECIFIED"  # how gateways that write every field write none
 PREFIXES = ("default_api:", "default_api.")  # how the model sometimes writes a function's name
 
 
@@ -153,7 +154,7 @@ class GeminiDecoder:
         if candidate.content is not None:
             for part in candidate.content.parts or ():
                 self._part(part, out)
-        if candidate.finish_reason:
+        if candidate.finish_reason and candidate.finish_reason != UNTOLD:
             self._candidate = candidate
         if candidate.grounding_metadata is not None:
             self._grounding = candidate.grounding_metadata
