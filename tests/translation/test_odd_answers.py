@@ -687,13 +687,14 @@ SAID_A = told("output_text.delta", delta="a", item_id="m")
         ([SAID_A], [{**MESSAGE, "id": "m"}, SECOND], ["ab"]),
         ([SAID_A], [MESSAGE | {"id": None}, SECOND | {"id": None}], ["ab"]),
         ([told(DONE, {**MESSAGE, "id": "m"})], [{**MESSAGE, "id": "m"}, SECOND], ["ab"]),
+        ([told(DONE, MESSAGE | {"id": None})], [MESSAGE | {"id": None}, SECOND | {"id": None}], ["ab"]),
         ([SAID_A, {**SAID_A, "delta": "b"}], [MESSAGE, SECOND], ["ab"]),
         ([told(ADDED, {"type": "message", "id": "m2"})], [SECOND], ["b"]),
         ([told(DONE, THOUGHT), SAID_A], [THOUGHT, THOUGHT, MESSAGE], ["hm", "a"]),
     ],
     ids=[
         "a call", "a call beside an open one", "a call under other names", "calls under other names", "a name",
-        "a text", "a text without a name", "a text after a whole one", "texts that were run together",
+        "a text", "a text without a name", "a text after a whole one", "without names", "texts that were run together",
         "a text that had only begun", "reasoning that repeats",
     ],
 )  # fmt: skip

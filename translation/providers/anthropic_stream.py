@@ -106,7 +106,12 @@ class AnthropicStream:
             for name, data in take():
                 # What is only like Anthropic may end as others do, and keep a connection alive with nothing.
                 if not self._ended and data.strip() not in (b"", b"[DONE]"):
-                    self._read(name, data, out)
+                    check_utf8(data)
+                    try:
+                        self._frame(name, data, EVENT.decode(data), out)
+                    except msgspec.ValidationError:
+                        data = without_nulls(data, "input")  # noqa: PLW2901 - the same, as the API would say it
+                        self._frame(name, data, LOOSE_EVENT.decode(data), out, mended=not is_event(data))
         except UpstreamProtocolError as error:
             self._end(Failed(error), out)
         except UNREADABLE as error:
@@ -124,14 +129,6 @@ class AnthropicStream:
         else:
             self._end(Failed(TruncatedStream("the upstream closed before a stop_reason")), out)
         return out
-
-    def _read(self, name: str, data: bytes, out: list[Event]) -> None:
-        check_utf8(data)
-        try:
-            self._frame(name, data, EVENT.decode(data), out)
-        except msgspec.ValidationError:
-            data = without_nulls(data, "input")
-            self._frame(name, data, LOOSE_EVENT.decode(data), out, mended=not is_event(data))
 
     def _frame(self, name: str, data: bytes, event: StreamEvent, out: list[Event], *, mended: bool = False) -> None:
         kind = event.type or name

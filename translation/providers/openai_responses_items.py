@@ -64,6 +64,12 @@ class Items:
 
     def untold(self, output: Sequence[OutputItem]) -> set[int]:
         """The places in a response's output of what did not come before it."""
+        for item in output:
+            found = self._known.get(item.id) if item.id else None
+            if found is None or not found.done or found.kind != item.type:
+                break
+        else:
+            return set()  # as it should be
         return {place for kind in {item.type for item in output} for place in self._untold(kind, output)}
 
     def _untold(self, kind: str, output: Sequence[OutputItem]) -> list[int]:

@@ -248,9 +248,10 @@ class ResponsesStream:
 
     def _rest(self, response: Response, out: list[Event]) -> None:
         """Some gateways tell all of it at the end, or all of one kind, or the last of a kind."""
-        output = [ITEM.decode(raw) for raw in response.output or ()]
+        raws = response.output or ()
+        output = list(map(ITEM.decode, raws))
         untold = self._items.untold(output)
-        for index, (item, raw) in enumerate(zip(output, response.output or (), strict=True)):
+        for index, (item, raw) in enumerate(zip(output, raws, strict=True)):
             if index in untold:
                 opened = self._items.begin(Frame(output_index=index), item.id or "", item.type)
                 opened.done = True
@@ -269,12 +270,6 @@ class ResponsesStream:
     def _finish(self, response: Response, status: str, out: list[Event]) -> None:
         if self._halves.open and self._calls:
             raise UpstreamProtocolError("a character of a tool call is not whole")
-        if (
-            status == "completed"
-            and not self._calls
-            and any(item.kind == "function_call" for item in self._items.begun)
-        ):
-            raise UpstreamProtocolError(NAMELESS)
         reason: Reason = "refusal" if self._refusal else "tool_use" if self._calls else "stop"
         if status == "incomplete":
             cut = (response.incomplete_details or Details()).reason or ""
@@ -284,6 +279,8 @@ class ResponsesStream:
         for opened in self._items.begun:
             if opened.call >= 0:
                 self._end_call(opened, status, out)
+            elif opened.kind == "function_call" and status == "completed" and not self._calls:
+                raise UpstreamProtocolError(NAMELESS)
         usage, state = exclusive(response.usage, self._searches), pack(State(texts=tuple(self._texts)))
         explanation, notes = "".join(self._refusal), tuple(self._notes)
         self._end(Finished(reason, usage, "", explanation, state, response.model or "", notes), out)
