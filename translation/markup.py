@@ -61,8 +61,11 @@ class Markup:
         if cut and pending:
             self.dropped = True
             return self._taken()
-        for piece in self._scanner.close():
-            self._piece(piece)
+        if self._body is None and self._wrapper == "used" and self._called:
+            self.broken = "<in" in self._scanner.held  # another call; else it is the wrapper's end that was cut
+        else:
+            for piece in self._scanner.close():
+                self._piece(piece)
         while self._body is not None:
             self._strict = True
             ended = self._body.close()

@@ -358,6 +358,24 @@ def test_a_call_that_ends_inside_what_it_is_given_is_none(text: str, grammar: Gr
     assert markup.broken
 
 
+@pytest.mark.parametrize("cut", [False, True])
+def test_of_a_wrappers_end_that_was_cut_off_nothing_is_shown(cut: bool) -> None:
+    begun, end = "<minimax:tool_call>" + invoke("Bash", a="1"), "\n</minimax:tool_call>"
+    for length in range(len(end)):
+        assert read(begun + end[:length], cut=cut) == [call("Bash", a="1")]
+    begun, end = m3('@<tool_call>@<invoke name="Bash">@<a>1@</a>@</invoke>'), m3("@</tool_call>")
+    for length in range(len(end)):
+        assert read(begun + end[:length], grammar=M3, cut=cut) == [call("Bash", a="1")]
+
+
+@pytest.mark.parametrize("rest", ['<invoke name="Ba', '<invoke name="Bash"><parameter name="b">2</parameter><para'])
+def test_a_call_behind_another_that_does_not_end_is_none(rest: str) -> None:
+    markup = Markup(M2, TOOLS)
+    found = markup.feed("<minimax:tool_call>" + invoke("Bash", a="1") + rest)
+    assert joined(found + markup.close()) == [call("Bash", a="1")]
+    assert markup.broken
+
+
 def test_text_that_the_token_limit_cut_is_kept() -> None:
     assert read("a <", cut=True) == [TextDelta("a <")]
 
