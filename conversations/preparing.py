@@ -28,7 +28,7 @@ from translation.client.stored import fingerprint, is_content, parse_message
 from translation.client.tools import tools as parse_tools
 from translation.errors import InvalidRequest, ThreadRefused
 from translation.history import repair
-from translation.hosted import Offer, call_block, offer, relaxed
+from translation.hosted import Offer, call_block, check_choice, offer, relaxed
 from translation.hosted_history import NOTHING_STORED, Stored, unanswered, waiting
 from translation.hosted_history import told as tell
 from translation.mcp_servers import without_connector
@@ -118,6 +118,8 @@ async def prepare(
     moved = len(received.messages) - len(asked.messages)
     restored = (*(replace(note, message=note.message + moved) for note in notes), *lost)
     stored, waits = await _ran(state, conversation, received, wants) if wants.hosted else (NOTHING_STORED, ())
+    if received.tool_choice is not None and received.tool_choice.name:
+        check_choice(received, [tool.offer for tool in offered.tools])
     size = size_of(received)
     hydrated = await beside(size, hydrate, received, hashes, snapshot)
     try:

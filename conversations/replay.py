@@ -36,7 +36,7 @@ from translation.client.tools import tools as parse_tools
 from translation.errors import BridgeError, InvalidRequest, UpstreamTimeout
 from translation.events import Event, Failed, Finished, MessageStart, ToolStarted
 from translation.state import Snapshot, hydrate, wanted
-from translation.values import Note, Request, ThinkingConfig, ToolChoice, Usage
+from translation.values import Note, Request, ThinkingConfig, Tool, ToolChoice, Usage
 
 SECONDS = 300.0  # a replay takes at most
 REPLAY = "replay"  # the status of its entry in the ledger
@@ -160,13 +160,14 @@ def _request(turn: Turn, db: PageDatabase, stored: list[reads.Stored]) -> Reques
         reads.blob(db, turn.conversation_id, bytes(digest)) if digest else b""
         for digest in (turn.system_digest, turn.tools_digest)
     )
+    offered = parse_tools(msgspec.Raw(tools), kept.betas) if tools else ()
     return Request(
         model=turn.requested_model,
         messages=tuple(parse_message(item.role, item.content) for item in stored),
         max_tokens=kept.max_tokens,
         system=parse_system(msgspec.Raw(system)) if system else (),
-        tools=parse_tools(msgspec.Raw(tools), kept.betas) if tools else (),
-        tool_choice=kept.tool_choice,
+        tools=offered,
+        tool_choice=_choice(kept.tool_choice, offered),
         stream=turn.stream,
         temperature=kept.temperature,
         top_p=kept.top_p,
@@ -182,6 +183,13 @@ def _request(turn: Turn, db: PageDatabase, stored: list[reads.Stored]) -> Reques
         raw_system=system,
         raw_tools=tools,
     )
+
+
+def _choice(choice: ToolChoice | None, offered: tuple[Tool, ...]) -> ToolChoice | None:
+    """None for a tool that the bridge runs: a replay offers the client's own."""
+    if choice is None or not choice.name or any(t.name == choice.name or "toolset" in t.type for t in offered):
+        return choice
+    return None
 
 
 def _is_outline(content: bytes) -> bool:

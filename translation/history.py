@@ -53,7 +53,8 @@ def repair(request: Request, profile: Profile) -> tuple[Request, tuple[Note, ...
         given = [toolsets.called(message) for message in given]
     messages = tuple(_Repair(notes, native=native).run(given))
     if tools is not request.tools:
-        request = replace(request, tools=tools, raw_tools=b"")
+        choice = toolsets.chosen(request.tool_choice, tools)
+        request = replace(request, tools=tools, tool_choice=choice, raw_tools=b"")
     if len(messages) == len(request.messages) and all(map(_is, messages, request.messages)):
         return request, tuple(notes)
     return replace(request, messages=messages), tuple(notes)

@@ -1,6 +1,6 @@
 """Tools that the bridge runs itself: offered to any model as ordinary ones, shown to the client as MCP blocks."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 from msgspec import Raw, Struct
@@ -8,7 +8,9 @@ from msgspec.structs import replace
 
 from translation import plain
 from translation.arguments import is_object
+from translation.errors import InvalidRequest
 from translation.names import ToolNames
+from translation.tool_changes import changes
 from translation.unicode import json_string, well_formed
 from translation.values import (
     Note,
@@ -71,6 +73,16 @@ def offer(
         return request, kept, tuple(notes)
     added = tuple(_tool(one, deferred=searches and one.defer_loading) for one in kept.values())
     return replace(request, tools=request.tools + added, raw_tools=b""), kept, tuple(notes)
+
+
+def check_choice(request: Request, offers: Iterable[Offer]) -> None:
+    """Refuses the choice of a tool that nobody offers: the client, the store, a change of tools, or the bridge."""
+    choice = request.tool_choice
+    if choice is None or choice.kind != "tool" or any("toolset" in tool.type for tool in request.tools):
+        return  # a toolset's members are known to its adapter only
+    known = {tool.name for tool in request.tools} | {one.name for one in offers}
+    if choice.name not in known and choice.name not in {change.name for change in changes(request)}:
+        raise InvalidRequest(f"tool_choice: Tool {choice.name[:200]!r} not found in provided tools")
 
 
 def _tool(one: Offer, *, deferred: bool) -> Tool:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from translation.client.paths import decode
 from translation.toolset_members import FAMILIES, MEMBERS, UNASKED
-from translation.values import Message, Tool, ToolUse
+from translation.values import Message, Tool, ToolChoice, ToolUse
 
 
 class _Config(Struct):
@@ -49,6 +49,14 @@ def _members(tool: Tool, path: str) -> Iterator[Tool]:
 
 def _is_enabled(config: _Config | None, *, usual: bool) -> bool:
     return usual if config is None or config.enabled is None else config.enabled
+
+
+def chosen(choice: ToolChoice | None, tools: tuple[Tool, ...]) -> ToolChoice | None:
+    """The choice of a member by the name that it is offered under; a tool of the client's own name comes first."""
+    if choice is None or choice.kind != "tool" or any(tool.name == choice.name for tool in tools):
+        return choice
+    members = (tool.name for tool in tools if tool.toolset and tool.name == f"{tool.toolset}.{choice.name}")
+    return replace(choice, name=next(members, choice.name))
 
 
 def called(message: Message) -> Message:

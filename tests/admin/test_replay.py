@@ -4,6 +4,7 @@ import io
 import json
 
 import pytest
+import zstandard
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
 from django.core.management import CommandError, call_command
@@ -11,7 +12,7 @@ from django.test import Client
 
 from conversations import contents, retention
 from conversations.captured import client_stream
-from conversations.models import Conversation, Message, Replay, ToolMapping, Turn, Upstream
+from conversations.models import Blob, Conversation, Message, Replay, ToolMapping, Turn, Upstream
 from tests.admin import rows
 from tests.servers import chat
 from tests.servers.bridge import PROJECT
@@ -75,6 +76,26 @@ def test_a_turn_is_sent_again_byte_for_byte(stored: Turn, upstreams: ScriptedUps
     assert "+It rains." in printed
     assert "-I look." in printed
     assert "weather: not in the replay" in printed
+
+
+@pytest.mark.parametrize(("chosen", "sent"), [("weather", "auto"), ("clock", {"name": "clock"})])
+def test_a_turn_that_had_to_call_a_hosted_tool_can_be_replayed(
+    stored: Turn, upstreams: ScriptedUpstream, chosen: str, sent: object
+) -> None:
+    """A replay runs no tools and offers the client's own only."""
+    tools = [{"name": "clock", "input_schema": {"type": "object"}}]
+    packed = zstandard.compress(rows.encoded(tools))
+    Blob.objects.create(conversation_id=stored.conversation_id, digest=b"d" * 16, data=packed)
+    params = {"max_tokens": 100, "tool_choice": {"kind": "tool", "name": chosen}, "version": "2023-06-01"}
+    Turn.objects.update(params=rows.encoded(params), tools_digest=b"d" * 16)
+    upstreams.queue(CHAT, chat.text("It rains."))
+    upstreams.queue(OTHER, chat.text("It rains."))
+    run(stored.request_id)
+    run(stored.request_id, "--target", "second/m")
+    exact, anew = upstreams.requests
+    assert exact.body == SENT
+    choice = anew.json()["tool_choice"]
+    assert (choice if isinstance(choice, str) else choice["function"]) == sent
 
 
 def test_a_replay_leaves_no_trace_in_the_conversation(stored: Turn, upstreams: ScriptedUpstream) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from openai import OpenAI
+from openai import BadRequestError, OpenAI
 
 from tests.api.conftest import Serve
 from tests.hosted.anthropic_peer import AnthropicPeer, answered
@@ -205,6 +205,38 @@ def test_openai_client_gets_the_answer_without_the_bridges_calls(tools: Tools, s
             None,
             "stop",
         )
+
+
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize("model", ["claude-sonnet-next", "anthropic/claude-opus-4-1"])
+@pytest.mark.parametrize("dialect", ["messages", "chat"])
+def test_hosted_tool_can_be_chosen_beside_the_clients_own(
+    tools: Tools, claude: AnthropicPeer, dialect: str, model: str, own: bool
+) -> None:
+    tools.register()
+    tools.server.queue("/weather", json_answer(SUNNY))
+    use = {"type": "tool_use", "id": "toolu_a", "name": "weather", "input": {"city": "Rome"}}
+    claude.queue("/messages", answered([use], "tool_use", stream=True))
+    claude.queue("/messages", answered([{"type": "text", "text": "Sunny."}], "end_turn", stream=True))
+    tools.served.chat(chat.calls(("a", "weather", {"city": "Rome"})), chat.text("Sunny."))
+    if dialect == "messages":
+        fields: Any = {"tools": [CLOCK]} if own else {}
+        choice: Any = {"type": "tool", "name": "weather"}
+        assert tools.client.ask("Weather?", model=model, tool_choice=choice, **fields).status_code == 200
+        assert tools.client.ask("?", model=model, tool_choice=choice | {"name": "nil"}, **fields).status_code == 400
+    else:
+        clock = {"type": "function", "function": {"name": "get_time", "parameters": CLOCK["input_schema"]}}
+        fields = {"tools": [clock]} if own else {}
+        choice = {"type": "function", "function": {"name": "weather"}}
+        sdk = OpenAI(base_url=f"{tools.served.bridge.url}/v1", api_key=tools.client.api_key, max_retries=0)
+        ask: Any = {"model": model, "messages": [{"role": "user", "content": "Weather?"}], **fields}
+        assert sdk.chat.completions.create(**ask, tool_choice=choice).choices[0].message.content == "Sunny."
+        with pytest.raises(BadRequestError, match="Tool 'nil' not found"):
+            sdk.chat.completions.create(**ask, tool_choice={"type": "function", "function": {"name": "nil"}})
+    first, second = (claude if model.startswith("anthropic") else tools.served.upstream).requests
+    named = first.json()["tool_choice"]
+    assert (named.get("name") or named["function"]["name"]) == "weather"
+    assert "weather" not in json.dumps(second.json().get("tool_choice", ""))
 
 
 @pytest.mark.parametrize("storage", ["full", "metadata"])

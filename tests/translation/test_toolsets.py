@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from tests.translation.adapters import Trial, trials
 from translation.adapter import UpstreamRequest
@@ -16,7 +17,7 @@ from translation.history import repair
 from translation.names import ToolNames
 from translation.providers.profiles import PROFILES
 from translation.toolset_members import BROWSER, COMPUTER, UNASKED
-from translation.values import Request
+from translation.values import Request, ToolChoice
 
 Json = dict[str, Any]
 BROWSERS: Json = {"type": "browser_toolset_20260801"}
@@ -78,6 +79,22 @@ def test_every_provider_takes_them_and_the_calls_of_the_history(trial: Trial) ->
     alias = ToolNames(()).upstream("browser.screenshot")
     assert (alias, "browser.screenshot") in sent.names
     assert sent.body.count(f'"{alias}"'.encode()) >= 2  # offered, and called
+
+
+@pytest.mark.parametrize("trial", OTHERS, ids=lambda trial: trial.id)
+def test_a_member_can_be_chosen_by_its_name(trial: Trial) -> None:
+    request = replace(asked([BROWSERS, OWN, COMPUTERS]), tool_choice=ToolChoice("tool", "navigate"))
+    repaired, _ = repair(request, trial.target.profile)
+    assert repaired.tool_choice == ToolChoice("tool", "browser.navigate")
+    assert trial.validate(trial.adapter.build(repaired, trial.target).body) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "chosen"), [("screenshot", "screenshot"), ("write", "write"), ("zoom", "browser.zoom")]
+)
+def test_a_clients_own_tool_is_chosen_before_a_member(name: str, chosen: str) -> None:
+    request = replace(asked([BROWSERS, OWN, COMPUTERS]), tool_choice=ToolChoice("tool", name))
+    assert repair(request, PROFILES["openai"])[0].tool_choice == ToolChoice("tool", chosen)
 
 
 @pytest.mark.parametrize("more", [{}, {"caller": {"type": "direct"}}, {"toolset_name": "garden"}, {"toolset_name": 7}])

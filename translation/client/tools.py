@@ -95,22 +95,20 @@ def _examples(wire: ToolWire, path: str) -> bytes:
     return carried(wire.input_examples, path)
 
 
-def tool_choice(raw: Raw, offered: tuple[Tool, ...]) -> ToolChoice:
+def tool_choice(raw: Raw) -> ToolChoice:
+    """Whether there is such a tool is known once all that are offered are: `check_choice`."""
     wire = decode(_CHOICE, raw, "tool_choice")
     parallel = not wire.disable_parallel_tool_use
     match wire.type:
         case "auto" | "any" | "none" as kind:
             return ToolChoice(kind, "", parallel)
         case "tool":
-            return ToolChoice("tool", _chosen(wire.name, offered), parallel)
+            return ToolChoice("tool", _chosen(wire.name), parallel)
         case other:
             raise one_of("tool_choice.type", CHOICES, other)
 
 
-def _chosen(name: str | None, offered: tuple[Tool, ...]) -> str:
+def _chosen(name: str | None) -> str:
     if name is None:
         raise wrong("tool_choice.name", "Field required")
-    known = {tool.name for tool in offered}
-    if known and name not in known and not any("toolset" in tool.type for tool in offered):
-        raise InvalidRequest(f"tool_choice: Tool {name[:200]!r} not found in provided tools")
     return named(name, "tool_choice.name")

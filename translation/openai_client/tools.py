@@ -99,12 +99,10 @@ def tool_choice(raw: Raw | None, offered: tuple[Tool, ...], *, parallel: bool) -
     if isinstance(choice, str):
         if choice not in CHOICES:
             raise one_of("tool_choice", tuple(CHOICES), choice)
-        return ToolChoice(CHOICES[choice], "", parallel) if offered else None
+        # Tools of the bridge, and stored ones, may be offered where the client sends none.
+        return ToolChoice(CHOICES[choice], "", parallel) if offered or choice != "auto" else None
     if choice.type != "function":
         raise one_of("tool_choice.type", ("function",), choice.type)
     if choice.function is None:
         raise wrong("tool_choice.function", "Field required")
-    name = choice.function.name
-    if name not in {tool.name for tool in offered}:
-        raise wrong("tool_choice.function.name", f"Tool {name[:200]!r} not found in tools")
-    return ToolChoice("tool", name, parallel)
+    return ToolChoice("tool", named(choice.function.name, "tool_choice.function.name"), parallel)

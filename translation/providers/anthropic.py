@@ -116,7 +116,7 @@ def _spelled(request: Request, notes: list[Note]) -> Fields:
         "output_config": _output(request),
         "metadata": {"user_id": request.user_id} if request.user_id else None,
         "mcp_servers": Raw(request.mcp_servers) if request.mcp_servers else None,
-        "tool_choice": _choice(request.tool_choice) if request.tool_choice else None,
+        "tool_choice": _choice(request.tool_choice) if request.tool_choice and request.tools else None,
     }
     return {name: msgspec.json.encode(value) for name, value in values.items() if value is not None}
 

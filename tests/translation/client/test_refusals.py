@@ -128,8 +128,8 @@ TOOLS = [
     ),
     ({"tool_choice": {"type": "tool"}, "tools": [CUSTOM]}, "tool_choice.name: Field required"),
     (
-        {"tool_choice": {"type": "tool", "name": "write"}, "tools": [CUSTOM]},
-        "tool_choice: Tool 'write' not found in provided tools",
+        {"tool_choice": {"type": "tool", "name": ""}, "tools": [CUSTOM]},
+        "tool_choice.name: String should have at least 1 character",
     ),
 ]
 

@@ -4,9 +4,22 @@ import json
 import re
 
 import msgspec
+import pytest
 
-from translation.hosted import OWN, Offer, call_block, offer, offered_name, relaxed, result_block, result_of, server_of
-from translation.values import Message, Request, ServerToolResult, ServerToolUse, Text, Tool, ToolChoice
+from translation.errors import InvalidRequest
+from translation.hosted import (
+    OWN,
+    Offer,
+    call_block,
+    check_choice,
+    offer,
+    offered_name,
+    relaxed,
+    result_block,
+    result_of,
+    server_of,
+)
+from translation.values import Message, Other, Request, ServerToolResult, ServerToolUse, Text, Tool, ToolChoice
 
 WEATHER = Offer("weather", OWN, "weather", "The weather", b'{"type":"object"}')
 ASK = Request(model="m", messages=(Message("user", (Text("hi"),)),), max_tokens=10)
@@ -44,6 +57,28 @@ def test_deferred_tools_are_loaded_where_nothing_searches() -> None:
     assert [note.rule for note in notes] == ["deferred-loaded"]
     request, _, notes = offer(ASK, [WEATHER, late], searches=True)
     assert ([tool.defer_loading for tool in request.tools], notes) == ([False, True], ())
+
+
+def test_a_choice_is_of_what_anybody_offers() -> None:
+    def check(name: str, *tools: Tool) -> None:
+        choice = ToolChoice("tool", name)
+        check_choice(msgspec.structs.replace(ASK, tools=tools, tool_choice=choice), [WEATHER])
+
+    own, toolset = Tool("own"), Tool("browser_toolset_20260801", type="browser_toolset_20260801")
+    check_choice(ASK, [])
+    check("own", own)
+    check("weather", own)
+    check("weather")
+    check("navigate", own, toolset)
+    for tools in ((own,), ()):
+        with pytest.raises(InvalidRequest, match="tool_choice: Tool 'write' not found in provided tools"):
+            check("write", *tools)
+
+
+def test_a_tool_that_the_conversation_has_added_can_be_chosen() -> None:
+    block = Other("tool_addition", b'{"type":"tool_addition","tool":{"type":"tool_reference","name":"late"}}')
+    said = (Message("system", (block,)), *ASK.messages)
+    check_choice(msgspec.structs.replace(ASK, messages=said, tool_choice=ToolChoice("tool", "late")), [])
 
 
 def test_single_endpoints_keep_their_name_and_servers_prefix_theirs() -> None:

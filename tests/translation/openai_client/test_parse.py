@@ -196,6 +196,14 @@ def test_without_tools_there_is_nothing_to_call_one_at_a_time() -> None:
     assert (request.tool_choice, request.tools, request.raw_tools) == (None, (), b"")
 
 
+def test_a_choice_among_tools_that_the_bridge_has_is_kept() -> None:
+    assert parsed(tool_choice="none").request.tool_choice == ToolChoice("none")
+    request = parsed(tool_choice="required").request
+    assert request.tool_choice == ToolChoice("any")
+    anthropic = Target("anthropic", "claude-sonnet-4-5", PROFILES["anthropic"])
+    assert b"tool_choice" not in adapters.adapter(anthropic.profile).build(request, anthropic).body
+
+
 @pytest.mark.parametrize(
     ("fields", "complaint"),
     [
@@ -214,8 +222,8 @@ def test_without_tools_there_is_nothing_to_call_one_at_a_time() -> None:
         ({"tool_choice": {"type": "allowed_tools"}}, "tool_choice.type: Input should be 'function'"),
         ({"tool_choice": {"type": "function"}}, "tool_choice.function: Field required"),
         (
-            {"tool_choice": {"type": "function", "function": {"name": "write"}}, "tools": [TOOL]},
-            "tool_choice.function.name: Tool 'write' not found in tools",
+            {"tool_choice": {"type": "function", "function": {"name": ""}}, "tools": [TOOL]},
+            "tool_choice.function.name: String should have at least 1 character",
         ),
     ],
 )
