@@ -87,6 +87,8 @@ def summary(block: ServerToolUse | ServerToolResult | Other) -> str:
         value = _readable(msgspec.json.decode(block.raw))
     except UNREADABLE:
         return f"[{block.type}]"
+    if block.type == "compaction" and isinstance(value, dict) and isinstance(told := value.get("content"), str):
+        return f"[{block.type}: {told}]"  # all that is left of the messages before it
     return f"[{block.type}: {msgspec.json.encode(value).decode()[:LIMIT]}]"
 
 

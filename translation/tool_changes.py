@@ -1,6 +1,9 @@
-"""Tools that a system message adds or withdraws in mid-conversation, for models that get one list of them."""
+"""Tools that a system message adds or withdraws in mid-conversation, for models that get one list of them.
 
-from collections.abc import Iterator
+A compaction has the changes of the messages that it stands for.
+"""
+
+from collections.abc import Iterable, Iterator
 
 import msgspec
 from msgspec import Raw, Struct
@@ -23,6 +26,10 @@ class _Change(Struct):
     tool: _Tool
 
 
+class _Summary(Struct):
+    tool_changes: list[Raw] | None = None
+
+
 class Change(Struct, frozen=True):
     adds: bool
     name: str
@@ -31,8 +38,13 @@ class Change(Struct, frozen=True):
 
 def changes(request: Request) -> list[Change]:
     """In the order in which they were made."""
-    blocks = (block for message in request.messages if message.role == "system" for block in message.blocks)
-    return [change for block in blocks for change in _read(block, request.betas)]
+    found: list[Change] = []
+    for message in request.messages:
+        if message.role == "system":
+            found += [change for block in message.blocks for change in _read(block, request.betas)]
+        elif message.blocks and type(message.blocks[0]) is Other:  # where the API puts a compaction
+            found += _compacted(message.blocks[0], request.betas)
+    return found
 
 
 def changed(tools: tuple[Tool, ...], made: list[Change], notes: list[Note]) -> tuple[Tool, ...]:
@@ -62,16 +74,29 @@ def _worded(block: Block) -> Block:
     return Text(f"[tool {'available' if made[0].adds else 'withdrawn'}: {made[0].name}]")
 
 
-def _read(block: Block, betas: tuple[str, ...]) -> Iterator[Change]:
+def _read(block: Block, betas: tuple[str, ...]) -> Iterable[Change]:
     """Nothing for another block, or for a change of what is no single tool."""
-    if type(block) is not Other or block.type not in CHANGES:
+    return _change(block.raw, betas) if type(block) is Other and block.type in CHANGES else ()
+
+
+def _compacted(block: Other, betas: tuple[str, ...]) -> Iterator[Change]:
+    if block.type != "compaction":
         return
     try:
-        change = msgspec.json.decode(block.raw, type=_Change)
+        entries = msgspec.json.decode(block.raw, type=_Summary).tool_changes or ()
+    except msgspec.ValidationError:
+        return
+    for entry in entries:
+        yield from _change(entry, betas)
+
+
+def _change(raw: bytes | Raw, betas: tuple[str, ...]) -> Iterator[Change]:
+    try:
+        change = msgspec.json.decode(raw, type=_Change)
         defined = bytes(change.tool.definition)
         tool = parse_tools(Raw(b"[" + defined + b"]"), betas)[0] if defined else None
     except (msgspec.ValidationError, InvalidRequest):
         return
     name = tool.name if tool is not None else change.tool.name
-    if name:
+    if name and change.type in CHANGES:
         yield Change(change.type == "tool_addition", name, tool)

@@ -73,3 +73,31 @@ def test_to_anthropic_they_go_as_they_are() -> None:
     request, notes = sent("anthropic", definition("New"), removal("Bash"))
     assert (names(request), notes) == (["Read", "Bash"], ())
     assert b'"tool_removal"' in request.body
+
+
+@pytest.mark.parametrize("provider", ["openai", "openai-responses", "gemini"])
+def test_a_compaction_changes_the_tools_as_the_messages_did_that_it_stands_for(provider: str) -> None:
+    summary = "They spoke. " * 2_000
+    made = [removal("Bash"), definition("New"), removal("Later"), {"type": "odd", "tool": {"name": "Read"}}]
+    compaction = {"type": "compaction", "content": summary, "signature": "s", "tool_changes": made}
+    request, notes = compacted(provider, compaction)
+    assert [name for name in ("Read", "Bash", "New") if f'"{name}"'.encode() in request.body] == ["Read", "New"]
+    assert "tools-changed" in {note.rule for note in notes}
+    assert summary.encode() in request.body
+
+
+@pytest.mark.parametrize("made", [None, [], {}, [7]])
+def test_a_compaction_without_changes_leaves_the_tools_alone(made: object) -> None:
+    for kind in ("compaction", "odd"):
+        block = {"type": kind, "content": None, "tool_changes": made}
+        request, notes = compacted("openai", block)
+        assert names(request) == ["Read", "Bash"]
+        assert "tools-changed" not in {note.rule for note in notes}
+
+
+def compacted(provider: str, block: Json) -> tuple[UpstreamRequest, tuple[Note, ...]]:
+    profile = PROFILES[provider]
+    turns = [{"role": "assistant", "content": [block]}, {"role": "user", "content": "go"}]
+    body = {"model": "m", "max_tokens": 9, "tools": TOOLS, "messages": turns}
+    request, notes = repair(parse(msgspec.json.encode(body), "", ()), profile)
+    return adapter(profile).build(request, Target(provider, "m", profile)), notes
