@@ -151,6 +151,47 @@ def test_only_the_message_that_had_to_be_repaired_is_written_anew() -> None:
     assert [block["type"] for block in msgspec.json.decode(new[2])["content"]] == ["tool_result", "text"]
 
 
+MARKED: Any = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
+CALLS: list[Any] = [{"type": "tool_use", "id": f"toolu_{name}", "name": "t", "input": {}} for name in "ab"]
+
+
+def result(name: str, **more: Any) -> Any:
+    return {"type": "tool_result", "tool_use_id": f"toolu_{name}", "content": name, **more}
+
+
+@pytest.mark.parametrize(
+    ("blocks", "expected"),
+    [
+        ([{"type": "text", "text": "hi"}, result("b"), result("a", **MARKED)], ["toolu_a"]),
+        ([{"type": "text", "text": "hi", **MARKED}, result("b", **MARKED), result("a")], ["toolu_b", "hi"]),
+        ([result("b", **MARKED)], ["toolu_b"]),
+        ([result("b", cache_control=None)], []),
+        ([{"type": "text", "text": " ", **MARKED}, result("a"), result("b")], []),
+    ],
+)
+def test_a_repaired_message_keeps_its_cache_breakpoints(blocks: list[Any], expected: list[str]) -> None:
+    first = {"role": "user", "content": [{"type": "text", "text": "go", **MARKED}]}
+    turns = [first, {"role": "assistant", "content": CALLS}, {"role": "user", "content": blocks}]
+    body = {"model": "claude-sonnet-4-5", "max_tokens": 9, "messages": turns}
+    request, notes = repair(parse(msgspec.json.encode(body), "2023-06-01", ()), PROFILE)
+    sent = msgspec.json.decode(build(request).body)["messages"]
+    assert notes
+    assert sent[:2] == turns[:2]
+    found = [block for block in sent[2]["content"] if block.get("cache_control") == MARKED["cache_control"]]
+    assert [block.get("tool_use_id") or block["text"] for block in found] == expected
+
+
+def test_a_call_that_the_store_knows_keeps_its_cache_breakpoint() -> None:
+    calls = [CALLS[0] | MARKED, {"type": "text", "text": " "}]
+    turns = ["go", calls, [result("a")], 'a "cache_control" of words']
+    roles = ("user", "assistant", "user", "user")
+    messages = [{"role": role, "content": content} for role, content in zip(roles, turns, strict=True)]
+    body = {"model": "claude-sonnet-4-5", "max_tokens": 9, "messages": messages}
+    request, _ = repair(parse(msgspec.json.encode(body), "2023-06-01", ()), PROFILE)
+    sent = msgspec.json.decode(build(request).body)["messages"]
+    assert sent[1]["content"] == [CALLS[0] | MARKED]
+
+
 def test_a_route_that_does_not_stream_asks_for_the_whole() -> None:
     sent = build(replace(read(), stream=False))
     assert fields(sent)["stream"] == b"false"
@@ -196,6 +237,7 @@ def test_a_request_of_another_dialect_is_spelled_out() -> None:
         output_schema=b'{"type":"object"}',
         user_id="u",
         mcp_servers=b"[1]",
+        tools=(Tool("f", raw=b'{"name":"f"}'),),
         tool_choice=ToolChoice("tool", "f", parallel=False),
         stream=True,
     )
@@ -209,17 +251,20 @@ def test_a_request_of_another_dialect_is_spelled_out() -> None:
         "metadata": {"user_id": "u"},
         "mcp_servers": [1],
         "tool_choice": {"type": "tool", "name": "f", "disable_parallel_tool_use": True},
+        "tools": [{"name": "f"}],
         "messages": [{"role": "user", "content": [{"type": "text", "text": "hi"}]}],
         "stream": True,
     }
 
 
 def test_a_short_request_of_another_dialect_stays_short() -> None:
-    request = Request(model="m", messages=(), max_tokens=5, tool_choice=ToolChoice("none", parallel=False))
+    tools = (Tool("f", raw=b'{"name":"f"}'),)
+    request = Request(model="m", messages=(), max_tokens=5, tools=tools, tool_choice=ToolChoice("none", parallel=False))
     assert msgspec.json.decode(build(request).body) == {
         "model": "claude-sonnet-4-5",
         "max_tokens": 5,
         "tool_choice": {"type": "none"},
+        "tools": [{"name": "f"}],
         "messages": [],
     }
 

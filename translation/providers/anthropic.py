@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from translation.adapter import Decoder, Target, UpstreamRequest
 from translation.client.stored import dump_blocks, dump_message
 from translation.errors import BridgeError
+from translation.providers.anthropic_cache import MARK, marked
 from translation.providers.anthropic_errors import refusal
 from translation.providers.anthropic_history import lacks_thinking, legal, without_thinking
 from translation.providers.anthropic_stream import AnthropicStream
@@ -69,7 +70,10 @@ def _wanted(request: Request, target: Target, messages: tuple[Message, ...], giv
     """The fields that are the bridge's matter; most of the time each is what the client wrote."""
     raws = [message.raw or dump_message(message) for message in messages]
     written = given.get("messages", b"")
-    wanted = {"messages": written if written and raws == _items(written) else _array(raws)}
+    items = _items(written) if written else []
+    if raws != items or not written:
+        written = _array(marked(messages, raws, items) if MARK in written else raws)
+    wanted = {"messages": written}
     if request.model != target.model:
         wanted["model"] = json_string(target.model)
     if request.system:
