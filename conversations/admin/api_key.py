@@ -99,11 +99,11 @@ class ApiKeyAdmin(ModelAdmin):
 
     @display(description="conversations")
     def conversations(self, row: ApiKey) -> SafeString:
-        return cells.listed(Conversation, "show", key=row.pk)
+        return cells.shown(Conversation, "show", key=row.pk)
 
     @display(description="usage")
     def usage(self, row: ApiKey) -> SafeString:
-        return cells.listed(UsageEntry, "show", key=row.pk)
+        return cells.shown(UsageEntry, "show", key=row.pk)
 
     # ------------------------------------------------------------ issuing
 

@@ -1,4 +1,7 @@
-"""Cells of lists and pages: links, times, ids. Always through `format_html`: what they show may be hostile."""
+"""Cells of lists and pages: links, times, ids. Always through `format_html`: what they show may be hostile.
+
+What the operator may not open is text, not a link.
+"""
 
 import datetime as dt
 
@@ -12,11 +15,12 @@ from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
 from conversations import wording
+from conversations.admin.viewer import may_open
 from conversations.wording import harmless
 
 
 def link(row: Model, text: str, page: str = "change") -> SafeString:
-    return format_html('<a class="tb-link" href="{}">{}</a>', url(row, page), harmless(text))
+    return _linked(url(row, page) if may_open(type(row)) else "", text)
 
 
 def url(row: Model, page: str = "change") -> str:
@@ -26,12 +30,26 @@ def url(row: Model, page: str = "change") -> str:
 
 def listed(model: type[Model], text: str, /, **lookups: str | int) -> SafeString:
     """A link to the rows behind a figure."""
-    return format_html('<a class="tb-link" href="{}">{}</a>', list_url(model, **lookups), harmless(text))
+    return _linked(list_url(model, **lookups), text)
+
+
+def shown(model: type[Model], text: str, /, **lookups: str | int) -> SafeString:
+    """A link whose text means nothing without it."""
+    return listed(model, text, **lookups) if may_open(model) else SafeString(wording.NONE)
 
 
 def list_url(model: type[Model], /, **lookups: str | int) -> str:
+    """ "" for a list that the operator may not open."""
+    if not may_open(model):
+        return ""
     options = model._meta
     return f"{reverse(f'admin:{options.app_label}_{options.model_name}_changelist')}?{urlencode(lookups)}"
+
+
+def _linked(address: str, text: str) -> SafeString:
+    if not address:
+        return format_html("{}", harmless(text))
+    return format_html('<a class="tb-link" href="{}">{}</a>', address, harmless(text))
 
 
 def short(text: str) -> SafeString:
@@ -47,6 +65,8 @@ def code(text: str) -> SafeString:
 
 
 def code_link(row: Model, text: str, page: str = "change") -> SafeString:
+    if not may_open(type(row)):
+        return code(text)
     return format_html(
         '<a class="tb-link tb-id" href="{}" title="{}">{}</a>', url(row, page), harmless(text), harmless(text)
     )

@@ -104,7 +104,7 @@ class ConversationAdmin(RecordAdmin):
 
     @display(description="ledger")
     def ledger(self, row: Conversation) -> SafeString:
-        return cells.listed(UsageEntry, "attempts and usage", q=row.external_id)
+        return cells.shown(UsageEntry, "attempts and usage", q=row.external_id)
 
     @display(description="session")
     def session(self, row: Conversation) -> Any:

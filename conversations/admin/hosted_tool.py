@@ -7,6 +7,7 @@ from django import forms
 from django.contrib import admin
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.db.models import Count, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.safestring import SafeString
@@ -84,6 +85,10 @@ class HostedToolAdmin(HostedAdmin):
         ("State", {"fields": ("state", "failures", "open_until", "last_error", "runs")}),
     )
 
+    def get_queryset(self, request: HttpRequest) -> "QuerySet[HostedTool]":
+        rows: QuerySet[HostedTool] = super().get_queryset(request).annotate(key_count=Count("api_keys"))
+        return rows
+
     @display(description="address")
     def address(self, row: HostedTool) -> SafeString:
         return cells.short(row.url)
@@ -92,7 +97,7 @@ class HostedToolAdmin(HostedAdmin):
     def audience(self, row: HostedTool) -> SafeString | str:
         if row.owner is not None:
             return cells.link(row.owner, f"{row.owner.name}, which registered it")
-        keys, patterns = row.api_keys.count() if row.pk else 0, len(row.for_models.split())
+        keys, patterns = getattr(row, "key_count", 0), len(row.for_models.split())
         return f"{wording.many(keys, 'key')}, {wording.many(patterns, 'pattern')} of models"
 
     @display(description="state", label={"on": "success", "off": "danger", "resting": "danger", "failing": "warning"})
@@ -108,7 +113,7 @@ class HostedToolAdmin(HostedAdmin):
     def runs(self, row: HostedTool) -> SafeString | str:
         if not row.pk:
             return wording.NONE
-        return cells.listed(ToolExecution, "show", tool=row.pk)
+        return cells.shown(ToolExecution, "show", tool=row.pk)
 
 
 class ToolSecretForm(SecretForm):

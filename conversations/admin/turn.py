@@ -99,7 +99,7 @@ class TurnAdmin(RecordAdmin):
 
     @display(description="ledger")
     def ledger(self, row: Turn) -> SafeString:
-        return cells.listed(UsageEntry, "attempts and usage", q=row.request_id)
+        return cells.shown(UsageEntry, "attempts and usage", q=row.request_id)
 
     @display(description="notes")
     def notes_shown(self, row: Turn) -> str:

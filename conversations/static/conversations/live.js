@@ -68,7 +68,8 @@ document.addEventListener("DOMContentLoaded", () => {
     if (item.status === "running") time.dataset.since = item.started;
     const link = make("a", "tb-link tb-end", "Every hop");
     link.href = item.url;
-    head.append(make("span", `tb-badge tb-${colours[item.status] ?? "info"}`, item.status), make("span", "tb-short", item.model), time, link);
+    head.append(make("span", `tb-badge tb-${colours[item.status] ?? "info"}`, item.status), make("span", "tb-short", item.model), time);
+    if ("hops" in panel.dataset) head.append(link);
     element.append(head);
     if (item.error) element.append(make("div", "tb-flag tb-danger tb-wrap", item.error));
     element.append(...item.blocks.map(block));
