@@ -43,13 +43,13 @@ class ToolExecutionAdmin(RecordAdmin):
     living = {"conversation__ended_at": None}
     deferred = ("arguments", "state", "result", *(f"turn__{field}" for field in CONTENT))
     fieldsets = (
-        ("Run", {"fields": ("server_name", "tool_name", "tool", "outcome", "tool_use_id", "conversation_link",
+        ("Run", {"fields": ("server_name", "tool_name", "registered", "outcome", "tool_use_id", "conversation_link",
                             "turn_link", "round_number", LONG, "how_far")}),
         ("Content", {"fields": ("arguments_shown", "result_shown")}),
         ("Outcome", {"fields": (IS_ERROR, "error", "size", "tries", "took", "when", "finished_at")}),
     )  # fmt: skip
     readonly_fields = ("outcome", "how_far", "conversation_link", "turn_link", "arguments_shown", "result_shown",
-                       "size", "took", "tries", "when", IS_ERROR, LONG)  # fmt: skip
+                       "registered", "size", "took", "tries", "when", IS_ERROR, LONG)  # fmt: skip
 
     def get_queryset(self, request: HttpRequest) -> Rows:
         rows: Rows = super().get_queryset(request).select_related("conversation", "turn")
@@ -72,11 +72,15 @@ class ToolExecutionAdmin(RecordAdmin):
 
     @display(description="conversation")
     def conversation_link(self, row: ToolExecution) -> SafeString:
-        return cells.code_link(row.conversation, row.conversation.external_id)
+        return cells.code_link(row.conversation, row.conversation.external_id, "toolchain_page")
 
     @display(description="turn")
     def turn_link(self, row: ToolExecution) -> SafeString:
-        return cells.code_link(row.turn, row.turn.request_id)
+        return cells.code_link(row.turn, row.turn.request_id, "hops_page")
+
+    @display(description="hosted tool")
+    def registered(self, row: ToolExecution) -> SafeString:
+        return cells.link(row.tool, row.tool.name) if row.tool is not None else SafeString(wording.NONE)
 
     @display(description="arguments")
     def arguments_shown(self, row: ToolExecution) -> SafeString:

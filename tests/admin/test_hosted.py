@@ -3,12 +3,15 @@
 import datetime as dt
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from conversations import secrets
 from conversations.models import Change, Conversation, HostedTool, ToolExecution, ToolSecret
 from tests.admin import rows
+from tests.admin.test_permissions import everything, links
 from tests.hosted.test_addresses import VECTORS, listening
 
 pytestmark = pytest.mark.django_db
@@ -124,3 +127,22 @@ def test_runs_are_found_from_their_conversation(browser: Client, outsider: Clien
 def test_switch_for_clients_is_on_the_keys_page(browser: Client) -> None:
     key = rows.a_key()
     assert "hosted_tools" in browser.get(f"/admin/conversations/apikey/{key.pk}/change/").text
+
+
+def test_a_hosted_run_leads_to_the_tool_chain_and_the_hops(browser: Client, conversation: Conversation) -> None:
+    everything(conversation)
+    run, turn = ToolExecution.objects.get(), conversation.turns.get()
+    found = links(browser.get(f"/admin/conversations/toolexecution/{run.pk}/change/").text)
+    assert f"/admin/conversations/conversation/{conversation.pk}/toolchain/" in found
+    assert f"/admin/conversations/turn/{turn.pk}/hops/" in found
+    assert f"/admin/conversations/hostedtool/{run.tool_id}/change/" in found
+
+
+def test_more_hosted_tools_cost_no_more_queries(browser: Client) -> None:
+    for number in range(12):
+        tool = HostedTool.objects.create(name=f"t{number}", url="https://93.184.215.14/w", created_at=timezone.now())
+        tool.api_keys.set([rows.a_key(f"k{number}")])
+    with CaptureQueriesContext(connection) as queries:
+        page = browser.get("/admin/conversations/hostedtool/")
+    assert page.text.count("1 key, 0 patterns of models") == 12
+    assert len(queries) < 12
