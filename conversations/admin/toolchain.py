@@ -150,10 +150,11 @@ def shape(rows: Rows, index: Index, *, readable: bool) -> tuple[TurnView, ...]:
 def repetitions(mappings: Iterable[ToolMapping], digests: Mapping[str, bytes]) -> dict[int, int]:
     """For each call, how many it is in a row with the same tool, arguments and result (its size, where not known)."""
     seen: dict[int, int] = {}
-    last: dict[str, tuple[bytes, int, bytes]] = {}
+    last: dict[str, tuple[bytes | int, int, bytes]] = {}
     counts: dict[str, int] = {}
     for row in mappings:
-        call = (canonical(row.call_arguments), row.result_size, digests.get(row.tool_use_id, b""))
+        # Arguments that did not come, or were not worth reading, are like no others.
+        call = (canonical(row.call_arguments) or row.pk, row.result_size, digests.get(row.tool_use_id, b""))
         counts[row.tool_name] = counts.get(row.tool_name, 0) + 1 if last.get(row.tool_name) == call else 1
         last[row.tool_name] = call
         seen[row.pk] = counts[row.tool_name]

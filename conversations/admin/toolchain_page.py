@@ -2,10 +2,14 @@
 
 import datetime as dt
 import json
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
 from typing import Any
 
+import msgspec
 from django.contrib.admin.models import LogEntry
 from django.db.models import Sum
+from django.db.models.functions import Length
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils import timezone
@@ -20,10 +24,13 @@ from conversations.models import Conversation, Message, ToolMapping, Turn
 from conversations.secrets import opened
 from conversations.store import packing
 from conversations.wording import harmless
+from conversations.words import texts
+from translation.unreadable import UNREADABLE
 
 PAGE = 25  # turns that are rendered at once
 CALLS = 3_000  # of the newest, for figures, flags and the graph
 FAMILY = 50
+COMPARED = 10_000_000  # bytes of arguments that are read to find loops
 ALIKE = 500  # messages that are read for results that look the same
 HEAVY = tuple(field for field in CONTENT if field != "notes")
 
@@ -39,7 +46,7 @@ def toolchain_page(admin: Any, request: HttpRequest, object_id: str) -> HttpResp
     page = max(1, min(_number(request, "page", (_number(request, "at", 1) - 1) // PAGE + 1), _pages(chosen)))
     mappings = _mappings(conversation)
     stretch = chosen[(page - 1) * PAGE : page * PAGE]
-    calls = _with_older(conversation, stretch, mappings)
+    calls = _with_shown(conversation, stretch, mappings)
     values: dict[str, Any] = {
         "conversation": conversation,
         "readable": readable,
@@ -116,15 +123,36 @@ def index_of(conversation: Conversation) -> toolchain.Index:
 
 
 def _mappings(conversation: Conversation) -> list[ToolMapping]:
-    return sorted(conversation.tool_mappings.order_by("-pk")[:CALLS], key=_place)
+    """Without their arguments, which may be large, where nothing is to be compared with them."""
+    newest = conversation.tool_mappings.order_by("-pk")
+    sizes = dict(newest.values_list("pk", Length("arguments"))[:CALLS])
+    rows = sorted(newest.defer("arguments", "state")[:CALLS], key=_place)
+    compared = conversation.tool_mappings.filter(pk__in=_similar(rows, sizes))
+    arguments = dict(compared.values_list("pk", "arguments"))
+    for row in rows:
+        row.arguments = arguments.get(row.pk, b"")
+    return rows
 
 
-def _with_older(conversation: Conversation, turns: list[int], newest: list[ToolMapping]) -> list[ToolMapping]:
-    """Every call of these turns, also where the newest do not reach back to them."""
-    if len(newest) < CALLS:
-        return newest
-    older = conversation.tool_mappings.filter(turn__in=turns, pk__lt=min(row.pk for row in newest))
-    return sorted([*older, *newest], key=_place)
+def _similar(rows: list[ToolMapping], sizes: dict[int, int]) -> list[int]:
+    """The calls whose arguments may be the same so often in a row that it is a loop; the newest, as far as they go."""
+    found: list[ToolMapping] = []
+    runs: dict[str, list[ToolMapping]] = {}
+    for row in rows:
+        run = runs.setdefault(row.tool_name, [])
+        if run and (sizes.get(run[-1].pk), run[-1].result_size) != (sizes.get(row.pk), row.result_size):
+            run.clear()
+        run.append(row)
+        if len(run) >= toolchain.LOOP:
+            found += run if len(run) == toolchain.LOOP else [row]
+    sums = accumulate(sizes.get(row.pk, 0) for row in reversed(found))
+    return [row.pk for row, total in zip(reversed(found), sums, strict=True) if total <= COMPARED]
+
+
+def _with_shown(conversation: Conversation, turns: list[int], newest: list[ToolMapping]) -> list[ToolMapping]:
+    """The calls of these turns whole, also where the newest do not reach back to them."""
+    shown = conversation.tool_mappings.filter(turn__in=turns)
+    return sorted({row.pk: row for row in (*newest, *shown)}.values(), key=_place)
 
 
 def _place(row: ToolMapping) -> tuple[int, int]:
@@ -176,22 +204,40 @@ def _matching(conversation: Conversation, term: str) -> list[int]:
     found = set()
     rows = conversation.messages.values_list("turn", "role", "span", "content")
     for turn, role, span, content in rows.iterator(chunk_size=200):
-        if turn not in found and any(_says(said, wanted) for _, said in packing.messages(role, span, content)):
+        if turn not in found and any(_say(texts(said), wanted) for _, said in packing.messages(role, span, content)):
             found.add(turn)
-    for turn, name, arguments in conversation.tool_mappings.values_list("turn", "tool_name", "arguments"):
-        if term.casefold() in name.casefold() or _says(opened(bytes(arguments)), wanted):
+    calls = conversation.tool_mappings.values_list("turn", "tool_name", "tool_use_id", "arguments")
+    for turn, name, call, arguments in calls.iterator(chunk_size=200):
+        if turn not in found and (call == term or _say((name, *_given(opened(bytes(arguments)))), wanted)):
             found.add(turn)
     return sorted(found)
 
 
 def _spellings(term: str) -> set[str]:
-    """As it is said, and as JSON may have it: quotes and lines escaped, or every letter beyond ASCII."""
+    """As it is said, and as JSON inside of a text may have it: quotes and lines escaped, or all beyond ASCII."""
     return {term.casefold(), *(json.dumps(term, ensure_ascii=plain)[1:-1].casefold() for plain in (False, True))}
 
 
-def _says(content: bytes, wanted: set[str]) -> bool:
-    said = content.decode("utf-8", "replace").casefold()
-    return any(spelling in said for spelling in wanted)
+def _say(said: Iterable[str], wanted: set[str]) -> bool:
+    return any(spelling in text.casefold() for text in said for spelling in wanted)
+
+
+def _given(arguments: bytes) -> Iterator[str]:
+    """The values of a call's arguments. Their names are those of every other call of the tool."""
+    try:
+        values = [msgspec.json.decode(arguments)]
+    except UNREADABLE:
+        values = [arguments.decode("utf-8", "replace")]
+    while values:
+        match value := values.pop():
+            case dict():
+                values += value.values()
+            case list():
+                values += value
+            case str():
+                yield value
+            case _:
+                yield json.dumps(value)
 
 
 def _family(conversation: Conversation) -> list[Conversation]:

@@ -7,6 +7,7 @@ import pytest
 import zstandard
 from django.contrib.admin.models import LogEntry
 from django.db import connection
+from django.db.models.functions import Mod
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
@@ -76,6 +77,36 @@ def test_turns_are_found_by_what_was_said_and_called(browser: Client) -> None:
     ToolMapping.objects.filter(turn=9).update(arguments=rb'{"text": "\u6f22\u5b57 \"quoted\" \u202e"}')
     for term in ("漢字", '"quoted"'):
         assert 'id="turn-9"' in browser.get(CHAIN, {"q": term}).text
+
+
+def test_what_every_turn_has_is_no_find(browser: Client) -> None:
+    large(3, 1)
+    for term in ("text", "type", "tool_use", "command"):
+        assert "Nothing in this conversation" in browser.get(CHAIN, {"q": term}).text, term
+    ToolMapping.objects.filter(turn=2).update(arguments=b'{"ports": [8080], "id": "ISSUE-7", "force": true}')
+    ToolMapping.objects.filter(turn=3).update(arguments=b"cut off in the mid")
+    found = {"8080": 2, "issue-7": 2, "true": 2, "off in": 3, ToolMapping.objects.get(turn=1).tool_use_id: 1}
+    for term, turn in found.items():
+        page = browser.get(CHAIN, {"q": term}).text
+        assert ("1 of 3 turns" in page, f'id="turn-{turn}"' in page) == (True, True), term
+
+
+def test_only_arguments_that_are_shown_or_compared_are_read(browser: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    conversation = large(40, 1)
+    ToolMapping.objects.update(tool_name="Bash")
+    same, spelled = b'{"command": "ls", "n": 1}', b'{"n": 1, "command": "ls"}'
+    ToolMapping.objects.filter(turn__in=(30, 32)).update(arguments=same)
+    ToolMapping.objects.filter(turn=31).update(arguments=spelled)
+    ToolMapping.objects.filter(turn__gt=32).update(result_size=5)
+    ToolMapping.objects.filter(turn__lt=30).update(result_size=Mod("turn_id", 2))
+    read = {row.turn_id: row.arguments for row in toolchain_page._mappings(conversation) if row.arguments}
+    assert {turn: bytes(read[turn]) for turn in read if turn < 33} == {30: same, 31: spelled, 32: same}
+    page = browser.get(CHAIN).text
+    assert "The chain goes in circles" in page
+    assert "no arguments yet" not in page
+    assert "3× the same" in browser.get(f"{CHAIN}?page=2", headers={"hx-request": "true"}).text
+    monkeypatch.setattr(toolchain_page, "COMPARED", 10)
+    assert not any(row.arguments for row in toolchain_page._mappings(conversation))
 
 
 def test_arguments_are_shown_in_letters_whatever_way_the_upstream_escaped_them(browser: Client, turn: Turn) -> None:
