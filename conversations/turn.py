@@ -49,7 +49,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 STALE_TRIES = 3
-CLOSE_PAUSES = (0.0, 1.0, 2.0, *(5.0,) * 12)
+# Short at first: whoever asks again waits until the turn that failed is closed.
+CLOSE_PAUSES = (0.0, *(0.5,) * 4, *(1.0,) * 8, *(5.0,) * 11)  # seconds
 CLOSERS = 2_000  # turns that may wait for the store to come back with all that they hold
 
 

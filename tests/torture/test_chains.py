@@ -6,9 +6,11 @@ the history as they told it, with their own state and ids: a chain that comes to
 
 import itertools
 import random
+import re
 import sqlite3
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -175,13 +177,14 @@ def _chain(sdk: Anthropic, number: int, name: str, models: Models) -> int:
     echo = chosen.choice(ECHOES)
     chain = Chain(f"t{number:05d}x", "own")
     conversation = Conversation(sdk, chain, stream=chosen.random() < 0.7, echo=echo)
-    retries, failure = 0, ""
+    retries = 0
     for step in STEPS:
+        failures: Counter[str] = Counter()
         for attempt in range(TRIES):
             try:
                 message = conversation.turn(BY_NAME[name].route)
             except (anthropic.APIError, httpx2.HTTPError, httpcore.NetworkError) as error:  # the SDK lets a cut through
-                failure = repr(error)
+                failures[re.sub("req_[0-9A-Za-z]+", "", repr(error))] += 1
                 if not _passing(error):
                     raise AssertionError(f"{echo}: {error}; {models.refusals[-1:]}") from error
                 retries += 1
@@ -189,7 +192,7 @@ def _chain(sdk: Anthropic, number: int, name: str, models: Models) -> int:
             else:
                 break
         else:
-            raise AssertionError(f"{echo}: {TRIES} tries of one turn failed, at last with {failure}")
+            raise AssertionError(f"{echo}: {TRIES} tries of one turn failed: {dict(failures)}")
         calls = [(block.name, block.input) for block in message.content if block.type == "tool_use"]
         assert calls == [(call.name, call.arguments) for call in step.calls], f"{echo}: {calls}"
         assert message.stop_reason == ("tool_use" if step.calls else "end_turn")
