@@ -11,7 +11,7 @@ import pytest_asyncio
 import uvicorn
 
 from bridge_project.up.requests import Requests
-from conversations.api.incoming import read_body
+from conversations.api.incoming import LARGE, read_body
 from conversations.room import Room
 from tests.api.conftest import CHAT, Served
 from tests.servers import chat
@@ -178,3 +178,17 @@ async def test_a_head_that_is_not_read_yet_is_waited_for(port: int) -> None:
 async def test_a_connection_whose_body_was_not_wanted_is_closed_in_the_end(port: int, rest: bytes) -> None:
     """Without another word, in the middle of the body or after it; a request that follows is served."""
     assert (await _said(port, POST, rest)).count(b"200 OK") == 1 + rest.count(b"GET")
+
+
+async def test_others_go_on_while_a_large_body_is_read() -> None:
+    """Also when it comes so fast that there is never anything to wait for."""
+    parts = [b"x" * LARGE] * 3
+    went_on: list[bool] = []
+    asyncio.get_running_loop().call_soon(went_on.append, True)
+
+    async def receive() -> dict[str, Any]:
+        part = parts.pop()
+        return {"type": "http.request", "body": part, "more_body": bool(parts)}
+
+    assert len(await read_body(receive)) == 3 * LARGE
+    assert went_on
