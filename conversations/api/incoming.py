@@ -16,7 +16,7 @@ BODY_LIMIT = 32 * 1024 * 1024
 BODY_SECONDS = 300.0  # the largest at a megabit per second
 LARGE = 1024 * 1024
 UNKNOWN = 8 * LARGE  # what a body without a length is taken for
-REST = 0.01  # seconds after so much of a large one: it takes half of that to read it, and the others go on meanwhile
+REST = 0.01  # seconds after so much of a large one: the others go on meanwhile
 
 
 class ClientGone(Exception):
