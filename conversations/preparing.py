@@ -96,12 +96,7 @@ async def prepare(
     hashes = await beside(size_of(request), chain, request.messages)
     resolved = await state.resolve(key, request, identity, hashes)
     conversation = resolved.conversation
-    broken = await _broken_off(state, conversation, request, hashes) if identity.append else None
-    asked = await _gone_on(state, resolved, request, resolved.cut) if resolved.cut is not None else None
-    if asked is not None:
-        hashes = chain(asked.messages)
-    else:
-        asked, hashes = await _completed(state, resolved, request, hashes, broken)
+    asked, hashes = await _completed(state, resolved, request, identity, hashes)
     received = asked
     wants = wanted(received, hashes)
     snapshot = await _known(state, conversation, wants, identity)
@@ -230,8 +225,6 @@ async def _broken_off(
     state: State, conversation: Conversation, request: Request, hashes: tuple[bytes, ...]
 ) -> Answer | None:
     """The turn that was cut off (a crash, a disconnect) after it had shown the call that is answered here."""
-    if not _brings_result(request):
-        return None
     link = continues(request, await state.know(conversation, wanted(request, hashes)))
     turn = await state.answer_of_turn(link.turn_id) if link is not None else None
     return turn if turn is not None and not turn.answer_hash else None
@@ -240,8 +233,6 @@ async def _broken_off(
 async def _gone_on(state: State, resolved: Resolved, request: Request, cut: Answer) -> Request | None:
     """After a turn that broke off what was asked in it, and the calls that it showed, stay said, and this follows."""
     base = resolved.base
-    if _brings_result(request):
-        return None  # that names where it goes on
     history = await _history_of(state, resolved.conversation, cut.turn)
     hashes = chain(history)
     if cut.head_hash not in hashes or (base is not None and base.answer_hash not in hashes):
@@ -254,12 +245,16 @@ async def _gone_on(state: State, resolved: Resolved, request: Request, cut: Answ
 
 
 async def _completed(
-    state: State, resolved: Resolved, request: Request, hashes: tuple[bytes, ...], broken: Answer | None
+    state: State, resolved: Resolved, request: Request, identity: Identity, hashes: tuple[bytes, ...]
 ) -> tuple[Request, tuple[bytes, ...]]:
     """A request that holds only what is new gets the stored history, system and tools put before it."""
-    base, conversation = resolved.base, resolved.conversation
-    if broken is not None:  # the history up to its call comes with the call
-        return await _in_context(state, conversation, request, broken), hashes
+    base, cut, conversation = resolved.base, resolved.cut, resolved.conversation
+    if identity.append and _brings_result(request):  # that names where it goes on
+        if (broken := await _broken_off(state, conversation, request, hashes)) is not None:
+            # The history up to its call comes with the call.
+            return await _in_context(state, conversation, request, broken), hashes
+    elif cut is not None and (gone_on := await _gone_on(state, resolved, request, cut)) is not None:
+        return gone_on, chain(gone_on.messages)
     if base is None:
         return request, hashes
     if request.thread is not None:
