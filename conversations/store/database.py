@@ -44,7 +44,7 @@ ROWS_AT_ONCE = (16, 8, 4, 2, 1)  # few sizes: each is a statement that stays pre
 ERRORS = (sqlite3.Error, psycopg.Error)
 # A process whose machine is gone leaves its transaction open, and nobody could write to its conversations for hours.
 # For this transaction only: a pooler gives the connection to somebody else afterwards.
-ABANDONED = "SET LOCAL idle_in_transaction_session_timeout = '5s'"
+OPENED = "SELECT set_config('idle_in_transaction_session_timeout', '5s', true), txid_current()"
 CONFLICTS = (sqlite3.IntegrityError, psycopg.IntegrityError)  # with a row that another process made meanwhile
 
 
@@ -57,6 +57,14 @@ def is_transient(error: Exception) -> bool:
 @lru_cache(maxsize=512)
 def _qmarks(sql: str) -> str:
     return sql.replace("%s", "?").replace("NOW()", "strftime('%Y-%m-%d %H:%M:%f', 'now')")
+
+
+@lru_cache(maxsize=512)
+def _numbered(sql: str) -> bytes:
+    """As PostgreSQL itself wants it. psycopg would find the places anew each time in a statement of many rows."""
+    first, *rest = sql.split("%s")
+    places = (f"${number}{part}" for number, part in enumerate(rest, 1))
+    return "".join((first, *places)).replace("%%", "%").encode()
 
 
 @lru_cache(maxsize=64)
@@ -85,6 +93,7 @@ class Database:
         self._pipeline: AbstractContextManager[psycopg.Pipeline] | None = None
         self._sync: Callable[[], None] = lambda: None
         self._expected: list[tuple[Any, Exception]] = []
+        self._opened: Any = None  # what PostgreSQL says of the transaction
         self._doubtful: int | None = None  # PostgreSQL's number of a transaction whose commit was not confirmed
         self._rows: dict[tuple[str, str], list[Sequence[Any]]] = {}  # to be inserted, by statement
         self.sqlite = connections.settings["default"]["ENGINE"].endswith("sqlite3")
@@ -123,14 +132,14 @@ class Database:
         del waiting[:size]
 
     def _run(self, sql: str, params: Sequence[Any]) -> Any:
-        return self._connection().execute(_qmarks(sql) if self.sqlite else sql, params)
+        return self._connection().execute(_qmarks(sql) if self.sqlite else _numbered(sql), params)
 
     def query(self, sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         self.flush()
         if self.sqlite:
             return self._connection().execute(_qmarks(sql), params).fetchall()  # type: ignore[no-any-return]
         # Binary: content is bytes, and text would be their hexadecimal digits.
-        return self._connection().execute(sql, params, binary=True).fetchall()  # type: ignore[no-any-return]
+        return self._connection().execute(_numbered(sql), params, binary=True).fetchall()  # type: ignore[no-any-return]
 
     def begin(self) -> None:
         """On PostgreSQL the whole transaction is one pipeline: a round trip for all of it, and one for the commit."""
@@ -144,17 +153,16 @@ class Database:
         self._pipeline = connection.pipeline()
         self._sync = self._pipeline.__enter__().sync
         connection.execute("BEGIN")
-        connection.execute(ABANDONED)
+        self._opened = connection.execute(OPENED)
 
     def commit(self) -> None:
         self.flush()
         if self._pipeline is not None:
-            number = self._connection().execute("SELECT txid_current()")
             self._sync()
             for cursor, otherwise in self._expected:
                 if cursor.rowcount != 1:
                     raise otherwise
-            self._doubtful = number.fetchone()[0]
+            self._doubtful = self._opened.fetchone()[1]
         self._connection().execute("COMMIT")
         self._leave_pipeline()
         self._doubtful = None
@@ -237,7 +245,7 @@ def _connect(wrapper: BaseDatabaseWrapper) -> None:
 
 def _suit(raw: Any) -> None:
     raw.autocommit = True  # transactions are opened by name, as on SQLite
-    raw.cursor_factory = psycopg.Cursor  # Django's writes the parameters into the statement
+    raw.cursor_factory = psycopg.RawCursor  # Django's writes the parameters into the statement
     raw.adapters.register_dumper(int, Int8BinaryDumper)  # one statement, whatever the size of its numbers
     if _may_prepare(raw):
         raw.prepare_threshold = PREPARE_AFTER

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import socket
 import sqlite3
+import sys
 import threading
 from functools import partial
 
@@ -14,7 +15,7 @@ from django.db import connections
 from conversations.models import ApiKey, Claim, Conversation, Message, ToolEntry, ToolMapping, Turn, UsageEntry
 from conversations.store import Store, patience, reads
 from conversations.store import writer as writer_module
-from conversations.store.database import Database
+from conversations.store.database import PREPARE_AFTER, Database
 from conversations.store.writes import NO_TIME, AlreadyClaimed, Answered, ClaimRow, StaleConversation, WholeTurn
 from tests.store.rows import closing, conversation, links, message, opening
 from translation.errors import ConversationEnded, StoreUnavailable
@@ -384,3 +385,31 @@ async def test_a_full_queue_refuses(store: Store, key: ApiKey, monkeypatch: pyte
         await store.write(opening(row))
     stuck.go.set()
     await asyncio.gather(flying, *queued)
+
+
+def test_a_turn_of_sixteen_that_commit_together_costs_so_many_calls(key: ApiKey) -> None:
+    db, calls = Database(), 0
+
+    def count(_: object, event: str, __: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    for _ in range(PREPARE_AFTER + 2):  # what is asked often gets cheaper
+        rows = [conversation(key.pk) for _ in range(16)]
+        begun = [opening(row) for row in rows]
+        turns = [WholeTurn(first, closing(row, first.turn)) for row, first in zip(rows, begun, strict=True)]
+        calls = 0
+        sys.setprofile(count)
+        db.begin()
+        for turn in turns:
+            turn.apply(db)
+        db.commit()
+        sys.setprofile(None)
+    db.close()
+    assert calls / 16 <= (55 if db.sqlite else 150)
+
+
+async def test_percent_signs_and_places_mean_the_same_to_both_databases(store: Store) -> None:
+    sql = "SELECT CASE WHEN 'by hand' LIKE 'by%%' THEN %s ELSE %s END"
+    none: list[tuple[int]] = []
+    assert await store.read(lambda db: db.query(sql, (1, 2)), none) == [(1,)]
