@@ -94,13 +94,18 @@ def ordered(length: int = 24) -> str:
     return _digits(int(time.time() * 1000)) + token(length - 8)
 
 
-@lru_cache(maxsize=8)
+_PAIRS = [chr(first) + chr(second) for first in ALPHABET[:36] for second in ALPHABET[:36]]
+
+
 def _digits(number: int) -> str:
-    digits = bytearray(8)
-    for place in reversed(range(8)):
-        number, digit = divmod(number, 36)
-        digits[place] = ALPHABET[digit]
-    return digits.decode()
+    upper, lower = divmod(number, 36**4)
+    return _four(upper) + _PAIRS[lower // 1296] + _PAIRS[lower % 1296]
+
+
+@lru_cache(maxsize=8)
+def _four(number: int) -> str:
+    """Of these there is one in half an hour."""
+    return _PAIRS[number // 1296 % 1296] + _PAIRS[number % 1296]
 
 
 def tool_use_id() -> str:

@@ -36,6 +36,10 @@ class UsageRow(Struct, frozen=True, kw_only=True):
     duration_ms: float = 0
     first_token_ms: float = 0
 
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        return self.input_tokens, self.output_tokens, self.cache_read, self.cache_write, self.thinking_tokens
+
 
 class Asked(Protocol):
     """The request that something was used for."""
@@ -72,9 +76,10 @@ def account(
     who = (api_key, conversation, asked.request_id)
     for entry in usage:
         what = (entry.upstream, entry.model, entry.returned_model, entry.status)
-        tokens = (entry.input_tokens, entry.output_tokens, entry.cache_read, entry.cache_write, entry.thinking_tokens)
         more = (entry.estimated, entry.cost_micros, entry.tool_count, entry.duration_ms, entry.first_token_ms)
-        db.insert(USAGE, USAGE_ROW, (*who, entry.attempt, asked.now, asked.requested_model, *what, *tokens, *more))
+        db.insert(
+            USAGE, USAGE_ROW, (*who, entry.attempt, asked.now, asked.requested_model, *what, *entry.tokens, *more)
+        )
     for name, calls in tools:
         last = usage[-1]
         db.insert(TOOL, TOOL_ROW, (api_key, asked.request_id, asked.now, last.upstream, last.model, name, calls))

@@ -283,12 +283,8 @@ class CloseTurn(Struct, frozen=True, kw_only=True):
 
     def _tokens(self) -> tuple[int, ...]:
         """Of the attempts that the answer is made of: one, or as many as there were rounds."""
-        counted = [entry for entry in self.usage if entry.status != "error"] or self.usage[-1:]
-        kinds = [
-            (one.input_tokens, one.output_tokens, one.cache_read, one.cache_write, one.thinking_tokens)
-            for one in counted
-        ]
-        return tuple(sum(kind) for kind in zip(*kinds, strict=True))
+        told = [entry.tokens for entry in self.usage if entry.status != "error"] or [self.usage[-1].tokens]
+        return tuple(map(sum, zip(*told, strict=True)))
 
 
 class WholeTurn(Struct, frozen=True):
