@@ -1,14 +1,49 @@
 """uvicorn's HTTP, with an end for heads that never end, and for bodies that nobody waits for any more: who only holds a
-connection open must not have it for long. And with a word to whoever answers when the client leaves meanwhile."""
+connection open must not have it for long. And with a word to whoever answers when the client leaves meanwhile, and one
+write for a response's head and what follows it."""
 
-from asyncio import BaseTransport, TimerHandle, Transport
+from asyncio import AbstractEventLoop, BaseTransport, TimerHandle, Transport
 from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 HEAD_SECONDS = 30.0
 REST_SECONDS = 300.0  # of a body whose request was answered before it had come: a client may want to send all of it
+
+
+class Head:
+    """The transport of a response until its head is sent. It waits for what is written in the same turn of the loop:
+    each write is a system call, and wakes the client."""
+
+    def __init__(self, cycle: RequestResponseCycle, loop: AbstractEventLoop) -> None:
+        self._cycle = cycle
+        self._transport = cycle.transport
+        self._loop = loop
+        self._held = b""
+
+    def write(self, data: bytes) -> None:
+        if self._held:
+            self._release(data)
+        else:
+            self._held = data
+            self._loop.call_soon(self._flush)
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+    def is_closing(self) -> bool:
+        return self._transport.is_closing()
+
+    def _flush(self) -> None:
+        if self._held:
+            self._release()
+
+    def _release(self, *more: bytes) -> None:
+        self._cycle.transport = self._transport
+        self._transport.writelines((self._held, *more))
+        self._held = b""
 
 
 class Requests(HttpToolsProtocol):
@@ -31,6 +66,10 @@ class Requests(HttpToolsProtocol):
         self._came()
         self._unset_keepalive_if_required()
         super().on_headers_complete()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        cycle.transport = cast("Transport", Head(cycle, self.loop))
+        super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:
         super().on_response_complete()

@@ -2,15 +2,16 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import ExitStack, closing
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import pytest_asyncio
 import uvicorn
 
-from bridge_project.up.requests import Requests
+from bridge_project.up.requests import Head, Requests
 from conversations.api.incoming import LARGE, read_body
 from conversations.room import Room
 from tests.api.conftest import CHAT, Served
@@ -126,10 +127,15 @@ class Hasty(Requests):
     rest_seconds = 0.2
 
 
+READ = asyncio.Event()
+
+
 async def _hello(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
     if scope["path"] == "/slow":
         await asyncio.sleep(3 * Hasty.head_seconds)
+    elif scope["path"] == "/read":
+        await READ.wait()
     await send({"type": "http.response.body", "body": b"ok"})
 
 
@@ -178,6 +184,51 @@ async def test_a_head_that_is_not_read_yet_is_waited_for(port: int) -> None:
 async def test_a_connection_whose_body_was_not_wanted_is_closed_in_the_end(port: int, rest: bytes) -> None:
     """Without another word, in the middle of the body or after it; a request that follows is served."""
     assert (await _said(port, POST, rest)).count(b"200 OK") == 1 + rest.count(b"GET")
+
+
+async def test_a_head_does_not_wait_for_a_body_that_comes_later(port: int) -> None:
+    READ.clear()
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(GET.replace(b"/ ", b"/read ") + b"\r\n")
+    assert b"200 OK" in await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 5)
+    READ.set()
+    assert await reader.readexactly(2) == b"ok"
+    writer.close()
+
+
+class Wire:
+    """A transport, and what was written to it at once."""
+
+    def __init__(self) -> None:
+        self.written: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        self.written.append(data)
+
+    def writelines(self, parts: Iterable[bytes]) -> None:
+        self.written.append(b"".join(parts))
+
+    def close(self) -> None:
+        self.written.append(b"closed")
+
+
+async def test_a_head_and_the_body_that_follows_are_one_write() -> None:
+    wire = Wire()
+    cycle: Any = SimpleNamespace(transport=wire)
+    cycle.transport = Head(cycle, asyncio.get_running_loop())
+    for part in (b"head ", b"body ", b"more"):
+        cycle.transport.write(part)
+    await asyncio.sleep(0)
+    assert wire.written == [b"head body ", b"more"]
+
+
+async def test_a_connection_is_closed_behind_its_head() -> None:
+    wire = Wire()
+    cycle: Any = SimpleNamespace(transport=wire)
+    cycle.transport = Head(cycle, asyncio.get_running_loop())
+    cycle.transport.write(b"head")
+    cycle.transport.close()
+    assert wire.written == [b"head", b"closed"]
 
 
 async def test_others_go_on_while_a_large_body_is_read() -> None:
