@@ -6,6 +6,8 @@
 import argparse
 import asyncio
 import ctypes
+import gc
+import importlib
 import os
 import resource
 import socket
@@ -49,7 +51,7 @@ def serve(
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "bridge_project.settings")
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # what is in memory must not lie in a file after a crash
     _share_memory()
-    django.setup()
+    _load()
     first_run = _prepare() if announce is not None else announcement.FirstRun()
     web = Web(lifeline, None if board is None else Board(board), announce, announcement.encode(first_run))
     web.run([_listener() if listener is None else socket.socket(fileno=listener)])
@@ -108,6 +110,16 @@ class Web(uvicorn.Server):
     def _supervisor_died(self) -> None:
         asyncio.get_running_loop().remove_reader(self._lifeline or 0)
         self.should_exit = True
+
+
+def _load() -> None:
+    """Next to nothing of what is imported is garbage; the collector would look through all of it again and again."""
+    gc.disable()
+    django.setup()
+    importlib.import_module("bridge_project.asgi")
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 def _share_memory() -> None:
