@@ -30,7 +30,7 @@ sys.setswitchinterval(TURN_SECONDS)
 
 def size_of(request: Request) -> int:
     """In bytes: what the client sent, or the messages that it has become with what is stored."""
-    return max(len(request.body), MESSAGE * len(request.messages))
+    return max(request.size, MESSAGE * len(request.messages))
 
 
 class _Lane:

@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from conversations import ids, telemetry
+from conversations.beside import beside
 from conversations.catalog import Catalog
 from conversations.course import awake
 from conversations.estimates import Estimates
@@ -89,12 +90,13 @@ class Bridge:
 
     async def open(self, ask: Ask, *, anew: bool = False) -> Turn | Repeat:
         """A turn whose opening write is on its way; or, for the same request again, what stands in for it."""
+        claimed = await beside(ask.request.size, claims, ask, anew=anew)
         if ask.key.limits is None:
-            return await self._open(ask, None, claims(ask, anew=anew))
+            return await self._open(ask, None, claimed)
         admission = await self.limits.admit(ask.key, ask.request.model, ask.request_id)
         opened = None
         try:
-            opened = await self._open(ask, admission, claims(ask, anew=anew))
+            opened = await self._open(ask, admission, claimed)
         finally:
             if not isinstance(opened, Turn):
                 await admission.settle()  # a repeat asks again if it has to run after all

@@ -40,9 +40,10 @@ def claims(ask: Ask, *, anew: bool = False) -> tuple[ClaimRow, ...]:
     named = bool(who) or bool(rows) or identity.retry_count > 0
     if ask.key.storage == "full" and (named or RETRY_HEADER in ask.headers):
         how = b"\0append\0" if identity.append else b"\0"  # the same bytes are another request there
-        token = blake2b(who.encode() + how + (ask.request.body or ask.body), digest_size=24).hexdigest()
+        token = blake2b(who.encode() + how, digest_size=24)
+        token.update(ask.request.body or ask.body)
         # A client that retries says so; its first request takes the claim from whoever has it.
-        rows.append(ClaimRow("request", token, WINDOW if named and not anew else NO_TIME))
+        rows.append(ClaimRow("request", token.hexdigest(), WINDOW if named and not anew else NO_TIME))
     return tuple(reversed(rows))
 
 

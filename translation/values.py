@@ -215,7 +215,8 @@ class Request(Struct, frozen=True, kw_only=True):
     others: tuple[Field, ...] = ()  # what only Anthropic, or nobody, knows
     open_ended: bool = False  # the client set no limit: `max_tokens` is only for targets that need one
     extras: bytes = b""  # JSON object: chat parameters without a canonical form, for targets that speak chat
-    body: bytes = b""  # the whole body as the client wrote it
+    body: bytes = b""  # the whole body as the client wrote it, if in Anthropic's dialect
+    size: int = 0  # bytes that it wrote
     raw_system: bytes = b""
     raw_tools: bytes = b""
 

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from conversations.beside import beside
 from translation.errors import InvalidRequest, TooLarge, TooSlow
 
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
@@ -51,7 +52,7 @@ async def read_body(receive: Receive, seconds: float = BODY_SECONDS) -> bytes:
                     raise TooLarge(f"request exceeds the maximum size of {BODY_LIMIT} bytes")
                 parts.append(part)
                 if not message.get("more_body", False):
-                    return parts[0] if len(parts) == 1 else b"".join(parts)
+                    return parts[0] if len(parts) == 1 else await beside(size, b"".join, parts)
                 if size - rested >= LARGE:
                     rested = size
                     await asyncio.sleep(REST)

@@ -84,6 +84,7 @@ def parse(body: bytes, version: str, betas: tuple[str, ...], *, counting: bool =
         betas=betas,
         others=(*[Field(name, bytes(raw)) for name, raw in fields.items() if name not in CARRIED], *output.others),
         body=body,
+        size=len(body),
         raw_system=bytes(fields.get("system", b"")),
         raw_tools=bytes(fields.get("tools", b"")),
     )

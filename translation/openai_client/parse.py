@@ -98,6 +98,7 @@ def parse(body: bytes) -> Chat:
         extras=extras,
         user_id=_optional(fields, "user", _STRING) or "",
         others=tuple(Field(name, bytes(raw)) for name, raw in fields.items() if name not in CARRIED),
+        size=len(body),
     )
     options = _optional(fields, "stream_options", _OPTIONS)
     return Chat(request, options is not None and bool(options.include_usage))

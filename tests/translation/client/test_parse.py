@@ -49,6 +49,7 @@ def test_smallest_request() -> None:
         messages=(Message("user", (Text("hi"),), b'{"role": "user", "content": "hi"}'),),
         version="2023-06-01",
         body=body,
+        size=82,
     )
 
 
