@@ -12,7 +12,7 @@ ENTRY = 400  # bytes that a small one takes beside its key; measured for a messa
 
 class Memo(Generic[Result]):
     """Bounded by the size of its entries, in two generations: when the younger is full the older goes, but for what was
-    used since. What is large is not kept at all. Threads may share it: at worst they do the same work.
+    used since. What is large is not even looked for. Threads may share it: at worst they do the same work.
     """
 
     def __init__(self, budget: int, largest: int) -> None:
@@ -23,16 +23,17 @@ class Memo(Generic[Result]):
         self._older: dict[bytes, Result] = {}
 
     def get(self, key: bytes, work: Callable[[], Result]) -> Result:
+        if len(key) > self._largest:
+            return work()
         found = self._younger.get(key)
         if found is not None:
             return found
         found = self._older.get(key)
         if found is None:
             found = work()
-        if len(key) <= self._largest:
-            size = len(key) + ENTRY
-            if self._size + size > self._half:
-                self._younger, self._older, self._size = {}, self._younger, 0
-            self._younger[key] = found
-            self._size += size
+        size = len(key) + ENTRY
+        if self._size + size > self._half:
+            self._younger, self._older, self._size = {}, self._younger, 0
+        self._younger[key] = found
+        self._size += size
         return found

@@ -15,10 +15,17 @@ def test_work_is_done_once() -> None:
     assert len(calls) == 1
 
 
-def test_what_is_too_large_is_not_kept() -> None:
+class Unhashed(bytes):
+    """To look for megabytes is to read them, for nothing."""
+
+    def __hash__(self) -> int:
+        raise AssertionError
+
+
+def test_what_is_too_large_is_neither_looked_for_nor_kept() -> None:
     memo: Memo[int] = Memo(budget=10_000, largest=3)
     values = iter((1, 2))
-    assert [memo.get(b"large", lambda: next(values)) for _ in range(2)] == [1, 2]
+    assert [memo.get(Unhashed(b"large"), lambda: next(values)) for _ in range(2)] == [1, 2]
 
 
 def test_what_was_not_used_since_goes_first() -> None:

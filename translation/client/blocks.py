@@ -5,7 +5,8 @@ not know is carried as it was written, a known one that is wrong is refused with
 """
 
 from abc import abstractmethod
-from typing import Any, Union, assert_never
+from collections.abc import Sequence
+from typing import Any, assert_never, get_args
 
 import msgspec
 from msgspec import Raw, Struct
@@ -204,29 +205,23 @@ class Shape(Struct):
     content: Raw = ABSENT
 
 
+InDocument = TextWire | ImageWire
+InResult = InDocument | DocumentWire | SearchResultWire | ToolReferenceWire
+InMessage = InResult | ThinkingWire | RedactedThinkingWire | ToolUseWire | ToolResultWire
+
+
 class Place:
     """Which blocks are known where: in a message, in a tool's result, inside a document."""
 
-    def __init__(self, *wires: type[Wire]) -> None:
-        known: Any = Union[wires]  # noqa: UP007  # put together at run time
+    def __init__(self, known: Any) -> None:
         self.all: msgspec.json.Decoder[list[Wire]] = msgspec.json.Decoder(list[known])
         self.one: msgspec.json.Decoder[Wire] = msgspec.json.Decoder(known)
-        self.types = frozenset(wire.__struct_config__.tag for wire in wires)
+        self.types = frozenset(wire.__struct_config__.tag for wire in get_args(known))
 
 
-LEAVES = Place(TextWire, ImageWire)
-RESULTS = Place(TextWire, ImageWire, DocumentWire, SearchResultWire, ToolReferenceWire)
-MESSAGE = Place(
-    TextWire,
-    ImageWire,
-    DocumentWire,
-    SearchResultWire,
-    ToolReferenceWire,
-    ThinkingWire,
-    RedactedThinkingWire,
-    ToolUseWire,
-    ToolResultWire,
-)
+LEAVES = Place(InDocument)
+RESULTS = Place(InResult)
+MESSAGE = Place(InMessage)
 
 _TEXT = msgspec.json.Decoder(str)
 _RAWS = msgspec.json.Decoder(list[Raw])
@@ -241,8 +236,7 @@ def blocks(content: Raw | bytes, path: str, place: Place = MESSAGE) -> tuple[Blo
     raw = bytes(content)
     match raw[:1]:
         case b'"':
-            text = _TEXT.decode(raw)
-            return (Text(text),) if text else ()
+            return values(_TEXT.decode(raw), path)
         case b"[":
             return _listed(raw, path, place)
         case b"{":
@@ -256,7 +250,14 @@ def _listed(content: bytes, path: str, place: Place) -> tuple[Block, ...]:
         wires = place.all.decode(content)
     except msgspec.ValidationError:
         return tuple(_one(raw, f"{path}.{index}", place) for index, raw in enumerate(_RAWS.decode(content)))
-    return tuple([wire.value(f"{path}.{index}") for index, wire in enumerate(wires)])
+    return values(wires, path)
+
+
+def values(content: str | Sequence[Wire], path: str) -> tuple[Block, ...]:
+    """Of content that was read already."""
+    if isinstance(content, str):
+        return (Text(content),) if content else ()
+    return tuple([wire.value(f"{path}.{index}") for index, wire in enumerate(content)])
 
 
 def _shaped(content: bytes, path: str, place: Place) -> tuple[Block, ...]:

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from translation.client import options
-from translation.client.blocks import blocks
+from translation.client.blocks import InMessage, blocks, values
 from translation.client.paths import Fields, carried, decode, named, one_of, split, wrong
 from translation.client.tools import tool_choice, tools
 from translation.errors import InvalidRequest
@@ -31,17 +31,29 @@ CARRIED = frozenset({
 # fmt: on
 
 
-class MessageWire(Struct):
+class Wire(Struct, kw_only=True):
+    """A message as it is written."""
+
     role: str
-    content: Raw
     clear_at: Raw = NULL
     output_config: Raw = NULL
+
+
+class MessageWire(Wire, kw_only=True):
+    """Nearly every one: a string, or blocks that are all known. It is read in one pass."""
+
+    content: str | list[InMessage]
+
+
+class OtherWire(Wire, kw_only=True):
+    content: Raw
 
 
 T = TypeVar("T")
 
 _RAWS = msgspec.json.Decoder(list[Raw])
 _MESSAGE = msgspec.json.Decoder(MessageWire)
+_OTHER = msgspec.json.Decoder(OtherWire)
 _STRING = msgspec.json.Decoder(str)
 _STRINGS = msgspec.json.Decoder(list[str])
 _INTEGER = msgspec.json.Decoder(int)
@@ -130,25 +142,33 @@ def _messages(fields: Fields, thread: Thread | None) -> tuple[Message, ...]:
         raise wrong("messages", "at least one message is required")
     if len(raws) > MAX_MESSAGES:
         raise wrong("messages", f"List should have at most {MAX_MESSAGES} items")
-    return tuple([_message(raw, f"messages.{index}") for index, raw in enumerate(raws)])
+    return tuple([_message(raw, index) for index, raw in enumerate(raws)])
 
 
-def _message(raw: Raw, path: str) -> Message:
+def _message(raw: Raw, index: int) -> Message:
     text = bytes(raw)
-    return _SEEN.get(text, lambda: _parsed(text, path))
+    return _SEEN.get(text, lambda: _parsed(text, f"messages.{index}"))
 
 
 def _parsed(raw: bytes, path: str) -> Message:
-    wire = decode(_MESSAGE, raw, path)
+    wire, inside = _wire(raw, path), path + ".content"
     match wire.role:
         case "user" | "assistant" | "system" as role:
+            content = values(wire.content, inside) if isinstance(wire, MessageWire) else blocks(wire.content, inside)
             usual = wire.clear_at is NULL and wire.output_config is NULL
-            return Message(role, blocks(wire.content, path + ".content"), raw, None, () if usual else _options(wire))
+            return Message(role, content, raw, None, () if usual else _options(wire))
         case other:
             raise one_of(path + ".role", ROLES, other)
 
 
-def _options(wire: MessageWire) -> tuple[str, ...]:
+def _wire(raw: bytes, path: str) -> MessageWire | OtherWire:
+    try:
+        return _MESSAGE.decode(raw)
+    except msgspec.ValidationError:
+        return decode(_OTHER, raw, path)
+
+
+def _options(wire: MessageWire | OtherWire) -> tuple[str, ...]:
     given = (("clear_at", wire.clear_at, b'"never"'), ("output_config", wire.output_config, b"{}"))
     return tuple([name for name, raw, usual in given if bytes(raw) not in (b"null", usual)])
 
