@@ -5,13 +5,16 @@ docs/fields.md has the whole table; the dialects themselves deal with what they 
 """
 
 from collections.abc import Iterator
+from operator import attrgetter, itemgetter
 
 import msgspec
 from msgspec import Struct
 
+from translation import plain
 from translation.client.paths import decode
 from translation.errors import InvalidRequest
 from translation.providers.profiles import Profile
+from translation.unicode import fingerprint
 from translation.values import Field, Note, Request, ThinkingConfig, Tool
 
 # What the field says when it asks for nothing.
@@ -29,6 +32,9 @@ REFUSED = {
 }
 OURS = ("clear_thinking_",)  # an edit of the context that other models see nothing of
 DISPLAYS = ("", "summarized", "omitted")
+
+_TEXT = attrgetter("text")
+_BEGINNING = itemgetter(slice(100_000))  # of a text: enough to tell it from others
 
 
 class _Edit(Struct):
@@ -59,6 +65,12 @@ def answer_tokens(request: Request, most: int, notes: list[Note], least: int = 1
     what = f"max_tokens: {request.max_tokens} became {most}, the most that the model answers"
     notes.append(Note("degradation", "max-tokens-limited", what))
     return most
+
+
+def cache_key(request: Request) -> str:
+    """What stays the same in every turn of a conversation, and differs between conversations."""
+    said = (request.user_id, *map(_TEXT, request.system), plain.join(request.messages[0].blocks))
+    return fingerprint("\n".join(map(_BEGINNING, said)))
 
 
 def _fields(request: Request, profile: Profile) -> Iterator[str]:

@@ -620,6 +620,14 @@ def test_the_cache_key_is_the_same_in_every_turn_of_a_conversation_and_differs_b
     assert "prompt_cache_key" not in body(asking(), "vllm")
 
 
+def test_the_cache_key_is_made_of_what_long_texts_begin_with() -> None:
+    """All of one is megabytes, and what begins alike for so long shares its cache anyway."""
+    long = "a" * 100_000
+    keys = [body(asking(user(Text(text))))["prompt_cache_key"] for text in (long, long + "b", "b" + long, long[1:])]
+    assert keys[0] == keys[1]
+    assert len(set(keys)) == 3
+
+
 def test_what_an_upstream_has_taught_us_is_renamed_or_dropped() -> None:
     request = asking(temperature=0.5)
     value = body(request, drop_params=("temperature",), rename_params=(("max_tokens", "max_completion_tokens"),))

@@ -10,12 +10,11 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from translation import plain
 from translation.adapter import Decoder, Target, UpstreamRequest
 from translation.answer_schema import advice, object_schema
 from translation.effort import effort, is_reasoning, scale, wanted
 from translation.errors import OPAQUE_STATE_REJECTED, BridgeError, UpstreamRefused
-from translation.fields import answer_tokens, standard_only
+from translation.fields import answer_tokens, cache_key, standard_only
 from translation.names import ToolNames
 from translation.patterns import matches
 from translation.providers.openai_chat_messages import History
@@ -126,11 +125,7 @@ def _caller(request: Request, target: Target) -> Json:
     if request.others and target.profile.service_tier and standard_only(request):
         out["service_tier"] = "default"
     if target.profile.cache_key and request.messages:
-        # What stays the same in every turn of a conversation, and differs between conversations.
-        opening = plain.join(request.messages[0].blocks)
-        out["prompt_cache_key"] = fingerprint(
-            "\n".join([request.user_id, *(block.text for block in request.system), opening])
-        )
+        out["prompt_cache_key"] = cache_key(request)
     return out
 
 

@@ -6,12 +6,11 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from translation import plain
 from translation.adapter import Decoder, Target, UpstreamRequest
 from translation.answer_schema import advice, object_schema
 from translation.effort import effort, is_reasoning
 from translation.errors import BridgeError, InvalidRequest
-from translation.fields import answer_tokens, standard_only
+from translation.fields import answer_tokens, cache_key, standard_only
 from translation.names import ToolNames
 from translation.providers.openai_responses_errors import refusal
 from translation.providers.openai_responses_input import InputItems
@@ -177,11 +176,7 @@ def _caller(request: Request, target: Target) -> Body:
     if request.others and target.profile.service_tier and standard_only(request):
         out["service_tier"] = "default"
     if target.profile.cache_key and request.messages:
-        # What stays the same in every turn of a conversation, and differs between conversations.
-        opening = plain.join(request.messages[0].blocks)
-        out["prompt_cache_key"] = fingerprint(
-            "\n".join([request.user_id, *(text.text for text in request.system), opening])
-        )
+        out["prompt_cache_key"] = cache_key(request)
     return out
 
 
