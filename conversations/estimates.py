@@ -6,6 +6,7 @@ request whose true number is known: counting that one waits until somebody asks,
 
 import re
 from collections import OrderedDict
+from collections.abc import Iterator
 
 from msgspec import Struct
 
@@ -18,9 +19,10 @@ LEAST, MOST = 0.02, 2.0  # a ratio outside is an upstream's mistake
 SURE = 300  # tokens from which an observation counts for more than half
 MODELS = 1_024
 SAMPLE_BYTES, SAMPLES = 256 * 1024, 64
-LARGE, FILE_BYTES = 200_000, 6_000
+LARGE, SHORTEST_FILE, FILE_BYTES = 200_000, 2_000, 6_000
+PIECE = 256 * 1024
 
-_FILE = re.compile(rb'(?:base64,|"data":")([A-Za-z0-9+/=]{2000,}+)')
+_BASE64 = re.compile(rb"[A-Za-z0-9+/=]++")
 
 
 class Sample(Struct, frozen=True):
@@ -84,7 +86,22 @@ class Estimates:
 
 def weight(body: bytes) -> int:
     """The bytes of a body, where a picture counts for what models make of one, not for its own bytes."""
-    if len(body) < LARGE or (b"base64," not in body and b'"data":"' not in body):
+    if len(body) < LARGE:
         return len(body)
-    files = [len(found[1]) for found in _FILE.finditer(body)]
+    files = [*_files(body, b"base64,"), *_files(body, b'"data":"')]
     return len(body) - sum(files) + FILE_BYTES * len(files)
+
+
+def _files(body: bytes, mark: bytes) -> Iterator[int]:
+    """The sizes of those that begin after this mark. It is looked for in pieces: meanwhile everybody else waits."""
+    place = 0
+    while place < len(body):
+        at = body.find(mark, place, place + PIECE)
+        if at < 0:
+            place += PIECE - len(mark) + 1
+            continue
+        start = place = at + len(mark)
+        while run := _BASE64.match(body, place, place + PIECE):
+            place = run.end()
+        if place - start >= SHORTEST_FILE:
+            yield place - start
