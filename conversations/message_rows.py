@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from conversations.state import Conversation
-from conversations.store.others import PACKED
+from conversations.store.others import COMPRESSED, PACKED
 from conversations.store.packing import compress, pack
 from conversations.store.reads import Node
 from conversations.store.writes import Answered, MessageRow
@@ -15,6 +15,7 @@ from translation.values import Block, Message, Request, Role, ToolResult
 FEW = 8  # messages that get a row each; of more, those up to the last answer share rows
 TOGETHER = 500  # messages in one row
 TOGETHER_BYTES = 1_000_000
+LARGE = 1_000_000  # bytes: while such a row is written, nothing else is
 New = tuple[Role, bytes, bytes]  # role, hash, content
 
 
@@ -33,15 +34,18 @@ def messages(
     ]
     parent = chain[stored - 1] if stored else b""
     parts = _together(new) if form >= PACKED else ([one] for one in new)
-    return tuple(_rows(parts, parent, depth, answers)), head
+    return tuple(_rows(parts, parent, depth, answers, form)), head
 
 
-def _rows(parts: Iterable[list[New]], parent: bytes, depth: int, answers: int) -> Iterator[MessageRow]:
+def _rows(parts: Iterable[list[New]], parent: bytes, depth: int, answers: int, form: int) -> Iterator[MessageRow]:
     for part in parts:
         role, chain_hash, content = part[-1]
         depth += len(part)
-        stored = content if len(part) == 1 else compress(pack(part))
-        yield MessageRow(chain_hash, parent, depth, answers, role, stored, len(part))
+        if len(part) > 1:
+            content = compress(pack(part))
+        elif len(content) >= LARGE and form >= COMPRESSED:
+            content = compress(content)
+        yield MessageRow(chain_hash, parent, depth, answers, role, content, len(part))
         parent = chain_hash
 
 

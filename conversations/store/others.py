@@ -4,8 +4,8 @@ from typing import Any
 
 from conversations.store.database import Database
 
-PLAIN, PACKED = 0, 1  # a message in a row, or several
-NEWEST = PACKED
+PLAIN, PACKED, COMPRESSED = 0, 1, 2  # a message in a row; or several; one that is large, compressed
+NEWEST = COMPRESSED
 DEAD_AFTER = 30.0  # seconds without a sign of life
 REMEMBERED = 86_400.0  # seconds after it, in which a version may be gone back to
 

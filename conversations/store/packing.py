@@ -54,12 +54,12 @@ def packed(data: bytes) -> tuple[Packed, ...]:
 def messages(role: str, span: int, content: bytes | memoryview) -> list[tuple[str, bytes]]:
     """Role and content of every message in a row."""
     if span == 1:
-        return [(role, bytes(content))]
+        return [(role, unpacked(bytes(content)))]
     return [(one.role, bytes(one.content)) for one in packed(bytes(content))]
 
 
 def changed(span: int, content: bytes, change: Callable[[bytes], bytes]) -> bytes:
     """A row's content with that of each of its messages changed."""
     if span == 1:
-        return change(content)
+        return change(unpacked(content))
     return compress(pack((one.role, one.chain_hash, change(bytes(one.content))) for one in packed(content)))

@@ -317,7 +317,7 @@ def path(db: Database, conversation_id: int, head: bytes) -> list[Stored]:
 
 def _spanned(span: int, role: Role, content: Any, chain_hash: Any, depth: int, answers: int) -> Iterator[Stored]:
     if span == 1:
-        yield Stored(role, bytes(content), bytes(chain_hash), depth, answers)
+        yield Stored(role, unpacked(bytes(content)), bytes(chain_hash), depth, answers)
         return
     for before, one in enumerate(packed(bytes(content)), 1 - span):
         yield Stored(one.role, bytes(one.content), one.chain_hash, depth + before, answers, node=before == 0)

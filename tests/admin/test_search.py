@@ -67,6 +67,18 @@ def test_messages_that_share_a_row_are_read_like_others(browser: Client, spoken:
     assert messages(row.role, row.span, row.content) == [("user", b'[{"type":"text","size":41}]'), ("assistant", b"[]")]
 
 
+def test_a_message_that_is_kept_compressed_is_read_like_others(browser: Client, spoken: Turn) -> None:
+    content = b'[{"type":"text","text":"Once upon a time%b"}]' % (b"." * 1000)
+    search.forget([spoken.conversation_id], Pieces())
+    rows.an_answer(spoken, 2, content=compress(content), message_id="").save()
+    assert search.index() == 1
+    assert search.turns('"upon a time"') == [spoken.pk]
+    page = f"/admin/conversations/conversation/{spoken.conversation_id}/toolchain/"
+    assert "Once upon a time" in browser.get(page).text
+    contents.purge(spoken.conversation)
+    assert bytes(Message.objects.get(chain_hash=(2).to_bytes(16)).content) == b'[{"type":"text","size":1041}]'
+
+
 def test_only_those_who_may_read_it_find_it(outsider: Client, spoken: Turn) -> None:
     assert found(outsider, "turn", "billing") == []
     assert len(found(outsider, "turn", spoken.request_id)) == 1

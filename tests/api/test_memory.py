@@ -416,6 +416,31 @@ def test_no_row_is_written_that_a_process_of_an_older_version_cannot_read(client
     wait_until(lambda: spans() == [40, 1, 1], "many messages in a row")
 
 
+LONG = "All work and no play. " * 50_000
+
+
+@BOTH
+def test_a_long_message_is_kept_compressed_once_every_process_reads_that(client: Client, served: Served) -> None:
+    served.upstream.always(CHAT, chat.text("ok"))
+    tries = count()
+
+    def kept() -> int:
+        """The bytes of the row; what was said is said again when the conversation goes on."""
+        first = client.ask(f"{next(tries)}. {LONG}", headers=BETA, **threaded())
+        client.ask("More.", headers=BETA, **threaded(first.json()["id"]))
+        assert served.sent()["messages"][0]["content"].endswith(LONG)
+        name = first.headers["x-conversation-id"]
+        return len(served.records.conversations(client.api_key).get(external_id=name).messages.get(depth=1).content)
+
+    seen = timezone.now() - timedelta(hours=23)
+    older = served.records.rows("Process").create(host="older", pid=1, started_at=seen, seen_at=seen, form=1)
+    try:
+        wait_until(lambda: kept() > len(LONG), "as it is")
+    finally:
+        older.delete()
+    wait_until(lambda: kept() < len(LONG) / 100, "compressed")
+
+
 def code(response: Any) -> tuple[int, str]:
     return response.status_code, response.json()["error"]["details"]["error_code"]
 
