@@ -86,6 +86,7 @@ class _Connection(asyncio.Protocol):
         self._upstream = upstream
         self._parser = httptools.HttpRequestParser(self)
         self._request = Recorded()
+        self._parts: list[bytes] = []  # of its body
         self._answering: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -103,7 +104,7 @@ class _Connection(asyncio.Protocol):
         self._parser.feed_data(data)
 
     def on_message_begin(self) -> None:
-        self._request = Recorded()
+        self._request, self._parts = Recorded(), []
 
     def on_url(self, url: bytes) -> None:
         path, _, query = url.decode().partition("?")
@@ -114,10 +115,11 @@ class _Connection(asyncio.Protocol):
         self._request.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
 
     def on_body(self, body: bytes) -> None:
-        self._request.body += body
+        self._parts.append(body)
 
     def on_message_complete(self) -> None:
         self._request.method = self._parser.get_method().decode()
+        self._request.body, self._parts = b"".join(self._parts), []
         answer = self._upstream._answer_for(self._request)
         self._answering = asyncio.get_running_loop().create_task(self._say(answer))
 
