@@ -47,10 +47,12 @@ def is_reasoning(profile: Profile, model: str) -> bool:
 
 
 def nearest(wish: str, levels: tuple[str, ...]) -> str:
-    """The highest level that is not above the wish, else the lowest there is. An unknown wish is the highest."""
-    limit = SCALE.index(wish) if wish in SCALE else len(SCALE)
-    below = [level for level in levels if SCALE.index(level) <= limit]
-    return below[-1] if below else levels[0]
+    """Of two that are as near, the higher: so DeepSeek, GLM and Gemini read a `medium` that they do not have.
+
+    An unknown wish is the highest.
+    """
+    place = SCALE.index(wish) if wish in SCALE else len(SCALE)
+    return min(reversed(levels), key=lambda level: abs(SCALE.index(level) - place))
 
 
 def _note(what: str) -> Note:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from translation.effort import effort, is_reasoning
+from translation.effort import effort, is_reasoning, nearest, scale
 from translation.providers.profiles import PROFILES
 from translation.values import Request, ThinkingConfig
 
@@ -35,6 +35,21 @@ def asking(thinking: ThinkingConfig | None = None, level: str = "") -> Request:
 )
 def test_the_level_is_the_nearest_that_the_model_knows(request_: Request, model: str, level: str) -> None:
     assert effort(request_, OPENAI, model)[0] == level
+
+
+@pytest.mark.parametrize(
+    ("wish", "model", "level"),
+    [
+        ("medium", "deepseek-v4-pro", "high"),
+        ("xhigh", "deepseek-v4-pro", "max"),
+        ("none", "deepseek-v4-pro", "low"),
+        ("max", "deepseek-v4-pro", "max"),
+    ],
+)
+def test_of_two_levels_that_are_as_near_it_is_the_higher(wish: str, model: str, level: str) -> None:
+    """DeepSeek's own table: what it has no `medium` for is `high`, which is its default."""
+    assert nearest(wish, scale(PROFILES["deepseek"], model)) == level
+    assert nearest("minimal", scale(OPENAI, "gpt-5.1")) == "low", "who wants to think does"
 
 
 def test_a_changed_wish_is_noted_and_a_granted_one_is_not() -> None:

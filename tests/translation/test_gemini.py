@@ -270,7 +270,7 @@ THINKING: tuple[tuple[str, ThinkingConfig | None, str, object, bool], ...] = (
     ("gemini-3-flash-preview", ADAPTIVE, "max", {"thinkingLevel": "high", **SHOWN}, True),
     ("gemini-3-flash-preview", ThinkingConfig("enabled", 2048), "", {"thinkingLevel": "low", **SHOWN}, False),
     ("gemini-3-flash-preview", OFF, "", {"thinkingLevel": "minimal"}, True),
-    (PRO3, ADAPTIVE, "medium", {"thinkingLevel": "low", **SHOWN}, True),
+    (PRO3, ADAPTIVE, "medium", {"thinkingLevel": "high", **SHOWN}, True),
     ("gemini-2.0-flash", ADAPTIVE, "high", None, True),
     ("gemini-2.0-flash", OFF, "", None, False),
     ("gemini-2.0-flash", ADAPTIVE, "", None, False),

@@ -73,7 +73,7 @@ SENT: dict[str, list[Json]] = {
     "minimax-m3": NONE,
     "xai": NONE,
     "xai-responses": reasoning("", "low", "high", "medium", "none", "low", "high", "none"),
-    "deepseek": [{}, *switched("low", "high", "low", None, "low", "max", None)],
+    "deepseek": [{}, *switched("low", "high", "high", None, "low", "max", None)],
     "moonshot": SWITCH,
     "zai": SWITCH,
     "mistral": NONE,
