@@ -22,6 +22,9 @@ def asking(thinking: ThinkingConfig | None = None, level: str = "") -> Request:
         (asking(level="max"), "gpt-5.5", "xhigh"),
         (asking(level="brand-new"), "gpt-5.5", "xhigh"),
         (asking(level="max"), "gpt-5.1", "high"),
+        (asking(level="max"), "gpt-5.6-sol", "max"),
+        (asking(level="max"), "gpt-6.1-sol", "max"),
+        (asking(ThinkingConfig("disabled")), "gpt-6-astra", "low"),
         (asking(level="low"), "gpt-5-pro", "high"),
         (asking(level="high"), "o3", "high"),
         (asking(ThinkingConfig("disabled")), "gpt-5", "minimal"),
@@ -68,4 +71,5 @@ def test_a_model_without_a_dial_gets_no_level_and_only_a_lost_wish_is_noted() ->
 
 def test_reasoning_models_are_known_by_pattern_in_any_letter_case() -> None:
     assert is_reasoning(OPENAI, "GPT-5.5")
+    assert is_reasoning(PROFILES["openai"], "gpt-6-luna")
     assert not is_reasoning(OPENAI, "gpt-4.1")

@@ -658,7 +658,29 @@ def test_what_an_upstream_has_taught_us_is_renamed_or_dropped() -> None:
             "max",
             {"thinking": {"type": "enabled"}, "reasoning_effort": "max"},
         ),
-        ("zai", "glm-5.2", ThinkingConfig("adaptive"), "high", {"thinking": {"type": "enabled"}}),
+        ("zai", "glm-4.7", ThinkingConfig("adaptive"), "high", {"thinking": {"type": "enabled"}}),
+        (
+            "zai",
+            "glm-5.2",
+            ThinkingConfig("adaptive"),
+            "low",
+            {"thinking": {"type": "enabled"}, "reasoning_effort": "high"},
+        ),
+        ("zai", "glm-5.2", ThinkingConfig("disabled"), "", {"thinking": {"type": "disabled"}}),
+        ("zai", "glm-5.3", ThinkingConfig("adaptive"), "max", {"reasoning_effort": "max"}),
+        ("zai", "glm-5.3", ThinkingConfig("disabled"), "", {"reasoning_effort": "low"}),
+        ("moonshot", "kimi-k2.6", ThinkingConfig("adaptive"), "high", {"thinking": {"type": "enabled"}}),
+        ("moonshot", "kimi-k2.7-code", ThinkingConfig("adaptive"), "high", {}),
+        ("moonshot", "kimi-k2.7-code", ThinkingConfig("disabled"), "", {}),
+        ("moonshot", "kimi-k3", ThinkingConfig("adaptive"), "high", {"reasoning_effort": "high"}),
+        ("moonshot", "kimi-k3.1-pro", ThinkingConfig("disabled"), "", {"reasoning_effort": "low"}),
+        ("moonshot", "kimi-k3", None, "", {}),
+        ("openai", "gpt-6-sol", ThinkingConfig("adaptive"), "max", {"reasoning_effort": "xhigh"}),
+        ("xai", "grok-4.6", ThinkingConfig("adaptive"), "max", {"reasoning_effort": "xhigh"}),
+        ("xai", "grok-4.5", ThinkingConfig("adaptive"), "max", {"reasoning_effort": "high"}),
+        ("openrouter", "x/y", ThinkingConfig("adaptive"), "max", {"reasoning": {"effort": "max"}}),
+        ("mistral", "mistral-small-latest", ThinkingConfig("adaptive"), "", {"reasoning_effort": "high"}),
+        ("mistral", "mistral-medium-3-5", ThinkingConfig("disabled"), "", {"reasoning_effort": "none"}),
         (
             "vllm",
             "qwen",
@@ -686,7 +708,7 @@ def test_thinking_and_effort_become_each_providers_own_control(
     assert {name: value[name] for name in controls if name in value} == expected
 
 
-@pytest.mark.parametrize(("provider", "model"), [("vllm", "qwen"), ("zai", "glm-5.2"), ("mistral", "mistral-large")])
+@pytest.mark.parametrize(("provider", "model"), [("vllm", "qwen"), ("zai", "glm-4.7"), ("mistral", "mistral-large")])
 def test_an_effort_that_cannot_be_told_is_noted(provider: str, model: str) -> None:
     assert rules(asking(effort="high"), provider, model) == ["effort-limited"]
     assert rules(asking(), provider, model) == []
@@ -705,6 +727,35 @@ def test_a_forced_call_switches_thinking_off_where_both_are_refused() -> None:
     assert body(request, "deepseek", "deepseek-v4-flash")["thinking"] == {"type": "disabled"}
     assert rules(request, "deepseek", "deepseek-v4-flash") == ["effort-limited"]
     assert rules(replace(request, thinking=ThinkingConfig("disabled")), "deepseek", "deepseek-v4-flash") == []
+
+
+@pytest.mark.parametrize(
+    ("model", "choice", "expected", "noted"),
+    [
+        ("kimi-k3", ToolChoice("any"), "required", []),
+        ("kimi-k3", ToolChoice("tool", "Read"), "required", ["tool-choice"]),
+        ("kimi-k3", ToolChoice("none"), "none", []),
+        ("kimi-k2.7-code", ToolChoice("any"), "auto", ["tool-choice"]),
+        ("kimi-k2.7-code", ToolChoice("tool", "Read"), "auto", ["tool-choice"]),
+    ],
+)
+def test_a_model_that_always_thinks_is_forced_as_far_as_it_can_be(
+    model: str, choice: ToolChoice, expected: str, noted: list[str]
+) -> None:
+    """`tool_choice 'specified' is incompatible with thinking enabled`, which cannot be switched off."""
+    request = asking(tools=(READ,), tool_choice=choice)
+    value = body(request, "moonshot", model)
+    assert value["tool_choice"] == expected
+    assert "thinking" not in value
+    assert rules(request, "moonshot", model) == noted
+
+
+def test_that_a_model_thinks_all_the_same_is_noted_and_its_lost_reasoning_has_a_placeholder() -> None:
+    request = replace(turn(None), thinking=ThinkingConfig("disabled"))
+    for model in ("kimi-k3", "kimi-k2.7-code"):
+        assert body(request, "moonshot", model)["messages"][1]["reasoning_content"] == " "
+        assert "effort-limited" in rules(request, "moonshot", model)
+    assert "reasoning_content" not in body(request, "moonshot", "kimi-k2.6")["messages"][1]
 
 
 # ---------------------------------------------------------------- structured output

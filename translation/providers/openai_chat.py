@@ -157,19 +157,22 @@ def _thinking(request: Request, target: Target, offered: Offer, notes: list[Note
 def _switch(request: Request, target: Target, offered: Offer, notes: list[Note]) -> Json:
     """`thinking: {type}` beside an effort, which is refused when thinking is off."""
     wish = wanted(request)
-    if offered.forced and not target.profile.forced_while_thinking:
+    always = matches(target.model, target.profile.always_thinks)
+    if offered.forced and not always and not target.profile.forced_while_thinking:
         if wish != "none":
             notes.append(degraded("effort-limited", f"{target.model} cannot think when it has to call a tool"))
         return {"thinking": {"type": "disabled"}}
     if not wish:
         return {}
-    if wish == "none":
+    if wish == "none" and not always:
         return {"thinking": {"type": "disabled"}}
-    out: Json = {"thinking": {"type": "enabled"}}
+    out: Json = {} if always else {"thinking": {"type": "enabled"}}
     if scale(target.profile, target.model):
         level, limited = effort(request, target.profile, target.model)
         notes += limited
         out["reasoning_effort"] = level
+    elif wish == "none":
+        notes.append(degraded("effort-limited", f"{target.model} always thinks"))
     else:
         notes += _levelless(request, target)
     return out

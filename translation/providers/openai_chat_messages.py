@@ -149,11 +149,14 @@ class History:
         self._thought += bool(found) or any(isinstance(each, Thinking | RedactedThinking) for each in message.blocks)
         if found:
             return found
-        thinks = self._request.thinking is None or self._request.thinking.kind != "disabled"
-        if not (calls and thinks and self._profile.reasoning_placeholder):
+        if not (calls and self._profile.reasoning_placeholder and self._thinks()):
             return {}
         self._lost += 1
         return {self._profile.reasoning_field: self._profile.reasoning_placeholder}
+
+    def _thinks(self) -> bool:
+        asked = self._request.thinking is None or self._request.thinking.kind != "disabled"
+        return asked or matches(self._target.model, self._profile.always_thinks)
 
     def _state(self, message: Message) -> State:
         """What this upstream left with the message or its calls; its thinking as the client has it; never another's."""

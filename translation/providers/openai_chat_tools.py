@@ -9,7 +9,9 @@ from translation.adapter import Target
 from translation.errors import InvalidRequest
 from translation.function_schema import MERGED, function_schema
 from translation.names import ToolNames
+from translation.patterns import matches
 from translation.providers.openai_chat_search import is_search
+from translation.providers.profiles import Choice
 from translation.strict import is_strict
 from translation.typed_tools import definition, kind
 from translation.values import Note, Request, Tool, ToolChoice
@@ -41,7 +43,7 @@ def offer(request: Request, target: Target, names: ToolNames) -> Offer:
         )
     chosen, changed = _chosen(choice, target, names)
     notes += changed
-    if chosen == "none" and "none" not in target.profile.tool_choices:
+    if chosen == "none" and "none" not in _choices(target):
         notes.append(degraded("tool-choice", "a tool choice of none is not known there; the tools were left out"))
         return Offer({}, notes=tuple(notes))
     # R3: what the client asked for, `auto` when it did not.
@@ -55,10 +57,14 @@ def offer(request: Request, target: Target, names: ToolNames) -> Offer:
 
 
 def _chosen(choice: ToolChoice, target: Target, names: ToolNames) -> tuple[str | Json, list[Note]]:
-    known = target.profile.tool_choices
+    known = _choices(target)
     match choice.kind:
         case "tool" if "tool" in known:
             return {"type": "function", "function": {"name": names.upstream(choice.name)}}, []
+        case "tool" if "required" in known:
+            return "required", [
+                degraded("tool-choice", f"{target.model} cannot be made to call {choice.name}, only any")
+            ]
         case "any" if "required" in known:
             return "required", []
         case "any" | "tool":
@@ -67,6 +73,12 @@ def _chosen(choice: ToolChoice, target: Target, names: ToolNames) -> tuple[str |
             return choice.kind, []
         case _:
             assert_never(choice.kind)
+
+
+def _choices(target: Target) -> tuple[Choice, ...]:
+    profile = target.profile
+    found = (choices for pattern, choices in profile.model_choices if matches(target.model, (pattern,)))
+    return next(found, profile.tool_choices)
 
 
 def _tool(tool: Tool, target: Target, names: ToolNames, notes: list[Note]) -> Json:

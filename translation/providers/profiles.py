@@ -5,9 +5,12 @@ from typing import Literal
 from msgspec import Struct
 
 Dialect = Literal["openai_chat", "openai_responses", "gemini", "minimax", "anthropic"]
+Choice = Literal["auto", "none", "required", "tool"]
 
 # OpenAI refuses a level that a model does not know (`Unsupported value: 'minimal' is not supported with ...`).
 OPENAI_EFFORTS = (
+    ("gpt-6-astra*", ("low", "medium", "high", "xhigh")),
+    ("gpt-[6-9]*", ("none", "low", "medium", "high", "xhigh")),
     ("gpt-5*-chat*", ("medium",)),
     ("gpt-5-pro*", ("high",)),
     ("gpt-5.[2-9]*-pro*", ("medium", "high", "xhigh")),
@@ -17,7 +20,15 @@ OPENAI_EFFORTS = (
     ("gpt-5-codex*", ("low", "medium", "high")),
     ("gpt-5*", ("minimal", "low", "medium", "high")),
 )
-OPENAI_REASONING = ("o[0-9]*", "gpt-5*")
+# `max` is the Responses API's only.
+RESPONSES_EFFORTS = (
+    ("gpt-5*-chat*", ("medium",)),
+    ("gpt-6-astra*", ("low", "medium", "high", "xhigh", "max")),
+    ("gpt-[6-9]*", ("none", "low", "medium", "high", "xhigh", "max")),
+    ("gpt-5.[6-9]*", ("none", "low", "medium", "high", "xhigh", "max")),
+    *OPENAI_EFFORTS,
+)
+OPENAI_REASONING = ("o[0-9]*", "gpt-[5-9]*")
 # `Function tools with reasoning_effort are not supported for gpt-5.6 in /v1/chat/completions`: only effort `none` is.
 OPENAI_TOOLS_WITHOUT_REASONING = ("gpt-5.[4-9]*", "gpt-[6-9]*")
 # Most Grok models reason without a dial and answer 400 to one.
@@ -26,13 +37,15 @@ XAI_EFFORTS = (
     ("grok-4.20-multi-agent*", ("low", "medium", "high", "xhigh")),
     ("grok-4.20*", ()),
     ("grok-4.3*", ("none", "low", "medium", "high")),
-    ("grok-4.[4-9]*", ("low", "medium", "high")),
+    ("grok-4.[45]*", ("low", "medium", "high")),
+    ("grok-4.[6-9]*", ("low", "medium", "high", "xhigh")),
     ("grok-*", ()),
 )
 # `Unexpected role 'user' after role 'tool'` (3230), whoever serves the model: it is in Mistral's own request validator.
 MISTRAL_MODELS = ("*stral*", "*mixtral*", "*pixtral*")
 # The prompt's share of the window, where that is less: an answer of 128,000 tokens is set aside.
 OPENAI_WINDOWS = (
+    ("gpt-[6-9]*", 922_000),
     ("gpt-5*-chat*", 128_000),
     ("gpt-5.[4-9]*mini*", 272_000),
     ("gpt-5.[4-9]*nano*", 272_000),
@@ -62,6 +75,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     thinks_in_text: bool = False  # a server may leave reasoning in the text, between tags at its beginning
     replay_reasoning: Literal["never", "tool_turns", "always"] = "never"
     reasoning_placeholder: str = ""  # stands for reasoning that is lost, where a tool turn without any is refused
+    always_thinks: tuple[str, ...] = ()  # models that take no `thinking`: they cannot be told not to
     drop_params: tuple[str, ...] = ()  # request parameters that this provider refuses
     rename_params: tuple[tuple[str, str], ...] = ()  # (our name, the name that this provider wants)
     fixed_sampling: tuple[str, ...] = ()  # models that refuse temperature and top_p
@@ -90,7 +104,8 @@ class Profile(Struct, frozen=True, kw_only=True):
     strict_tools: bool = True
     moonshot_schemas: bool = False  # takes Moonshot's own subset of JSON Schema only
     letter_first: bool = False  # tool names begin with a letter or underscore
-    tool_choices: tuple[Literal["auto", "none", "required", "tool"], ...] = ("auto", "none", "required", "tool")
+    tool_choices: tuple[Choice, ...] = ("auto", "none", "required", "tool")
+    model_choices: tuple[tuple[str, tuple[Choice, ...]], ...] = ()  # (model pattern, what it takes of them instead)
     forced_while_thinking: bool = True  # takes a forced tool choice while the model thinks
     tools_without_reasoning: tuple[str, ...] = ()  # models that take tools only at effort `none`
     # content
@@ -142,8 +157,8 @@ PROFILES: dict[str, Profile] = {
             title="OpenAI Responses",
             base_url="https://api.openai.com/v1",
             shares="openai",
-            reasoning_models=("o[0-9]*", "gpt-5*"),
-            efforts=OPENAI_EFFORTS,
+            reasoning_models=OPENAI_REASONING,
+            efforts=RESPONSES_EFFORTS,
             windows=OPENAI_WINDOWS,
             effort_field="reasoning.effort",
             cache_key=True,
@@ -271,7 +286,10 @@ PROFILES: dict[str, Profile] = {
             replay_reasoning="tool_turns",
             reasoning_placeholder=" ",
             effort_field="thinking.type",
-            efforts=(("kimi-k3*", ("low", "high", "max")), ("*", ())),
+            efforts=(("kimi-k[3-9]*", ("low", "high", "max")), ("*", ())),
+            always_thinks=("kimi-k[3-9]*", "kimi-k2.7*"),
+            # `tool_choice 'specified' is incompatible with thinking enabled`
+            model_choices=(("kimi-k[3-9]*", ("auto", "none", "required")), ("kimi-k2.7*", ("auto", "none"))),
             forced_while_thinking=False,
             strict_tools=False,
             letter_first=True,
@@ -293,7 +311,8 @@ PROFILES: dict[str, Profile] = {
             reasoning_field="reasoning_content",
             replay_reasoning="tool_turns",
             effort_field="thinking.type",
-            efforts=(("*", ()),),
+            efforts=(("glm-5.2*", ("high", "max")), ("glm-5.[3-9]*", ("low", "high", "max")), ("*", ())),
+            always_thinks=("glm-5.[3-9]*",),
             drop_params=("user",),  # `user_id` there, with a length of its own
             tool_choices=("auto",),
             strict_tools=False,
@@ -309,6 +328,15 @@ PROFILES: dict[str, Profile] = {
             title="Mistral",
             base_url="https://api.mistral.ai/v1",
             drop_params=("user",),  # extra inputs are refused with 422
+            effort_field="reasoning_effort",  # refused by models that have none
+            efforts=(
+                ("mistral-large-4*", ("low", "medium", "high")),
+                ("mistral-medium-3[-.]5*", ("none", "high")),
+                ("mistral-medium-2604*", ("none", "high")),
+                ("mistral-small-4*", ("none", "high")),
+                ("mistral-small-2603*", ("none", "high")),
+                ("mistral-small-latest", ("none", "high")),
+            ),
             id_length=9,
             stop_limit=0,
             answers_results=("*",),
@@ -343,7 +371,7 @@ PROFILES: dict[str, Profile] = {
             thinks_in_text=True,
             replay_reasoning="tool_turns",
             effort_field="reasoning.effort",
-            efforts=(("*", ("minimal", "low", "medium", "high", "xhigh")),),
+            efforts=(("*", ("minimal", "low", "medium", "high", "xhigh", "max")),),
             top_k=True,
             documents="native",
         ),

@@ -80,7 +80,7 @@ SENT: dict[str, list[Json]] = {
     "ollama": efforts("", "low", "high", "medium", "none", "low", "high", "none"),
     "openrouter": [
         {"reasoning": {"enabled": False}} if form == {"reasoning": {"effort": "none"}} else form
-        for form in reasoning("", "low", "high", "medium", "none", "low", "xhigh", "none")
+        for form in reasoning("", "low", "high", "medium", "none", "low", "max", "none")
     ],
     "azure": NONE,
     "vllm": [{}, *template(True, True, True, False, True, True, False)],
