@@ -4,57 +4,18 @@ from typing import Literal
 
 from msgspec import Struct
 
+from translation.providers.models import (
+    MISTRAL_MODELS,
+    OPENAI_EFFORTS,
+    OPENAI_REASONING,
+    OPENAI_TOOLS_WITHOUT_REASONING,
+    OPENAI_WINDOWS,
+    RESPONSES_EFFORTS,
+    XAI_EFFORTS,
+)
+
 Dialect = Literal["openai_chat", "openai_responses", "gemini", "minimax", "anthropic"]
 Choice = Literal["auto", "none", "required", "tool"]
-
-# OpenAI refuses a level that a model does not know (`Unsupported value: 'minimal' is not supported with ...`).
-OPENAI_EFFORTS = (
-    ("gpt-6-astra*", ("low", "medium", "high", "xhigh")),
-    ("gpt-[6-9]*", ("none", "low", "medium", "high", "xhigh")),
-    ("gpt-5*-chat*", ("medium",)),
-    ("gpt-5-pro*", ("high",)),
-    ("gpt-5.[2-9]*-pro*", ("medium", "high", "xhigh")),
-    ("gpt-5.[2-9]*", ("none", "low", "medium", "high", "xhigh")),
-    ("gpt-5.1-codex-max*", ("none", "low", "medium", "high", "xhigh")),
-    ("gpt-5.1*", ("none", "low", "medium", "high")),
-    ("gpt-5-codex*", ("low", "medium", "high")),
-    ("gpt-5*", ("minimal", "low", "medium", "high")),
-)
-# `max` is the Responses API's only.
-RESPONSES_EFFORTS = (
-    ("gpt-5*-chat*", ("medium",)),
-    ("gpt-6-astra*", ("low", "medium", "high", "xhigh", "max")),
-    ("gpt-[6-9]*", ("none", "low", "medium", "high", "xhigh", "max")),
-    ("gpt-5.[6-9]*", ("none", "low", "medium", "high", "xhigh", "max")),
-    *OPENAI_EFFORTS,
-)
-OPENAI_REASONING = ("o[0-9]*", "gpt-[5-9]*")
-# `Function tools with reasoning_effort are not supported for gpt-5.6 in /v1/chat/completions`: only effort `none` is.
-OPENAI_TOOLS_WITHOUT_REASONING = ("gpt-5.[4-9]*", "gpt-[6-9]*")
-# Most Grok models reason without a dial and answer 400 to one.
-XAI_EFFORTS = (
-    ("grok-3-mini*", ("low", "high")),
-    ("grok-4.20-multi-agent*", ("low", "medium", "high", "xhigh")),
-    ("grok-4.20*", ()),
-    ("grok-4.3*", ("none", "low", "medium", "high")),
-    ("grok-4.[45]*", ("low", "medium", "high")),
-    ("grok-4.[6-9]*", ("low", "medium", "high", "xhigh")),
-    ("grok-*", ()),
-)
-# `Unexpected role 'user' after role 'tool'` (3230), whoever serves the model: it is in Mistral's own request validator.
-MISTRAL_MODELS = ("*stral*", "*mixtral*", "*pixtral*")
-# The prompt's share of the window, where that is less: an answer of 128,000 tokens is set aside.
-OPENAI_WINDOWS = (
-    ("gpt-[6-9]*", 922_000),
-    ("gpt-5*-chat*", 128_000),
-    ("gpt-5.[4-9]*mini*", 272_000),
-    ("gpt-5.[4-9]*nano*", 272_000),
-    ("gpt-5.[4-9]*", 922_000),
-    ("gpt-5*", 272_000),
-    ("gpt-4.1*", 1_047_576),
-    ("gpt-4o*", 128_000),
-    ("o[134]*", 200_000),
-)
 
 
 class Profile(Struct, frozen=True, kw_only=True):
