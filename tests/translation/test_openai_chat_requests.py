@@ -604,6 +604,31 @@ def test_more_stop_sequences_than_the_upstream_takes_are_cut_and_noted() -> None
     assert len(body(request, "vllm")["stop"]) == 5
 
 
+@pytest.mark.parametrize(
+    ("provider", "model", "taken"),
+    [
+        ("openai", "gpt-4.1", {"stop", "parallel_tool_calls"}),
+        ("openai", "gpt-5.1", {"stop", "parallel_tool_calls"}),
+        ("openai", "gpt-5", {"parallel_tool_calls"}),
+        ("openai", "gpt-5-mini-2025-08-07", {"parallel_tool_calls"}),
+        ("openai", "gpt-6-sol", {"parallel_tool_calls"}),
+        ("azure", "o4-mini", set()),
+        ("xai", "grok-4.6", {"parallel_tool_calls"}),
+        ("xai", "grok-4-fast-non-reasoning", {"stop", "parallel_tool_calls"}),
+        ("xai", "grok-3", {"stop", "parallel_tool_calls"}),
+    ],
+)
+def test_a_parameter_that_a_model_refuses_is_left_out_and_noted(provider: str, model: str, taken: set[str]) -> None:
+    request = asking(stop_sequences=("a",), tools=(READ,), tool_choice=ToolChoice(parallel=False))
+    value = body(request, provider, model)
+    assert {"stop", "parallel_tool_calls"} & value.keys() == taken
+    noted = [note.what for note in sent(request, provider, model).notes if note.rule == "parameter-dropped"]
+    assert noted == [f"{model} takes no {name}" for name in ("stop", "parallel_tool_calls") if name not in taken]
+    penalised = replace(request, extras=b'{"presence_penalty":0,"seed":7}')
+    assert ("presence_penalty" in body(penalised, provider, model)) is (model in ("gpt-4.1", "gpt-5.1", "grok-3"))
+    assert body(penalised, provider, model)["seed"] == 7
+
+
 def test_a_long_user_id_becomes_a_stable_hash() -> None:
     long = '{"device_id":"' + "0" * 64 + '"}'
     assert len(body(asking(user_id=long))["user"]) == 64

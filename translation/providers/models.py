@@ -22,6 +22,15 @@ RESPONSES_EFFORTS = (
     *OPENAI_EFFORTS,
 )
 OPENAI_REASONING = ("o[0-9]*", "gpt-[5-9]*")
+# `Unsupported parameter: 'stop' is not supported with this model`
+UNGUIDED = ("stop", "presence_penalty", "frequency_penalty", "logit_bias")
+OPENAI_REFUSED = (
+    ("o[0-9]*", (*UNGUIDED, "parallel_tool_calls")),
+    ("gpt-5-chat*", ()),
+    ("gpt-5", UNGUIDED),
+    ("gpt-5-*", UNGUIDED),
+    ("gpt-[6-9]*", UNGUIDED),
+)
 # `Function tools with reasoning_effort are not supported for gpt-5.6 in /v1/chat/completions`: only effort `none` is.
 OPENAI_TOOLS_WITHOUT_REASONING = ("gpt-5.[4-9]*", "gpt-[6-9]*")
 # Most Grok models reason without a dial and answer 400 to one.
@@ -33,6 +42,14 @@ XAI_EFFORTS = (
     ("grok-4.[45]*", ("low", "medium", "high")),
     ("grok-4.[6-9]*", ("low", "medium", "high", "xhigh")),
     ("grok-*", ()),
+)
+# `Model grok-4.6 does not support parameter stop`, which Claude Code's auto mode sends with every request.
+XAI_PENALTIES = ("presence_penalty", "frequency_penalty")
+XAI_REFUSED = (
+    ("*non-reasoning*", XAI_PENALTIES),
+    ("grok-3-mini*", ("stop", *XAI_PENALTIES)),
+    ("grok-4*", ("stop", *XAI_PENALTIES)),
+    ("grok-code*", ("stop", *XAI_PENALTIES)),
 )
 # `Unexpected role 'user' after role 'tool'` (3230), whoever serves the model: it is in Mistral's own request validator.
 MISTRAL_MODELS = ("*stral*", "*mixtral*", "*pixtral*")

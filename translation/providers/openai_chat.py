@@ -212,13 +212,16 @@ def _extras(request: Request, target: Target, notes: list[Note]) -> Json:
 
 def _remedied(body: Json, target: Target, notes: list[Note]) -> Json:
     """What this upstream is known to refuse: renamed or left out."""
-    if not target.profile.drop_params and not target.profile.rename_params:
+    profile = target.profile
+    if not profile.drop_params and not profile.rename_params and not profile.refused:
         return body
-    renames = dict(target.profile.rename_params)
+    renames = dict(profile.rename_params)
+    refused = next((names for pattern, names in profile.refused if matches(target.model, (pattern,))), ())
     out: Json = {}
     for name, value in body.items():
-        if name in target.profile.drop_params:
-            notes.append(degraded("parameter-dropped", f"{target.upstream} takes no {name}"))
+        if name in profile.drop_params or name in refused:
+            who = target.model if name in refused else target.upstream
+            notes.append(degraded("parameter-dropped", f"{who} takes no {name}"))
         else:
             out[renames.get(name, name)] = value
     return out

@@ -8,10 +8,12 @@ from translation.providers.models import (
     MISTRAL_MODELS,
     OPENAI_EFFORTS,
     OPENAI_REASONING,
+    OPENAI_REFUSED,
     OPENAI_TOOLS_WITHOUT_REASONING,
     OPENAI_WINDOWS,
     RESPONSES_EFFORTS,
     XAI_EFFORTS,
+    XAI_REFUSED,
 )
 
 Dialect = Literal["openai_chat", "openai_responses", "gemini", "minimax", "anthropic"]
@@ -38,6 +40,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     reasoning_placeholder: str = ""  # stands for reasoning that is lost, where a tool turn without any is refused
     always_thinks: tuple[str, ...] = ()  # models that take no `thinking`: they cannot be told not to
     drop_params: tuple[str, ...] = ()  # request parameters that this provider refuses
+    refused: tuple[tuple[str, tuple[str, ...]], ...] = ()  # (model pattern, parameters that it refuses)
     rename_params: tuple[tuple[str, str], ...] = ()  # (our name, the name that this provider wants)
     fixed_sampling: tuple[str, ...] = ()  # models that refuse temperature and top_p
     top_k: bool = False  # takes top_k
@@ -102,6 +105,7 @@ PROFILES: dict[str, Profile] = {
             base_url="https://api.openai.com/v1",
             families=("gpt-*", "o[0-9]*"),
             reasoning_models=OPENAI_REASONING,
+            refused=OPENAI_REFUSED,
             fixed_sampling=OPENAI_REASONING,
             tools_without_reasoning=OPENAI_TOOLS_WITHOUT_REASONING,
             efforts=OPENAI_EFFORTS,
@@ -202,6 +206,7 @@ PROFILES: dict[str, Profile] = {
             effort_field="reasoning_effort",
             reasoning_models=("grok-3-mini*", "grok-4*", "grok-code*"),
             efforts=XAI_EFFORTS,
+            refused=XAI_REFUSED,
         ),
         Profile(
             provider="xai-responses",
@@ -345,6 +350,7 @@ PROFILES: dict[str, Profile] = {
             title="Azure OpenAI",
             auth="api-key",
             reasoning_models=OPENAI_REASONING,
+            refused=OPENAI_REFUSED,
             fixed_sampling=OPENAI_REASONING,
             tools_without_reasoning=OPENAI_TOOLS_WITHOUT_REASONING,
             efforts=OPENAI_EFFORTS,
