@@ -43,6 +43,22 @@ def test_a_stream_has_the_grammar_of_the_api(client: Client, served: Served) -> 
     assert (delta["usage"]["input_tokens"], delta["usage"]["output_tokens"]) == (11, 7)
 
 
+def test_a_model_that_takes_no_tools_in_chat_is_asked_in_the_responses_api(client: Client, served: Served) -> None:
+    """At the same address, with the same key: `Function tools ... are not supported for gpt-6-astra in chat`."""
+    arguments = json.dumps({"city": "Oslo"})
+    call = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "get_weather", "arguments": arguments}
+    said = {"type": "message", "id": "msg_1", "content": [{"type": "output_text", "text": "Cold."}]}
+    answers = ({"id": f"resp_{item['id']}", "status": "completed", "output": [item]} for item in (call, said))
+    served.upstream.queue("/openai/v1/responses", *map(json_answer, answers))
+    first = client.ask("How is Oslo?", model="gpt-6-astra", tools=[TOOL]).json()
+    history = ("How is Oslo?", {"role": "assistant", "content": first["content"]}, result(first["content"][0]["id"]))
+    answer = client.ask(*history, model="gpt-6-astra", tools=[TOOL])
+    assert answer.json()["content"] == [{"type": "text", "text": "Cold."}]
+    assert [item["type"] for item in served.sent()["input"]] == ["message", "function_call", "function_call_output"]
+    assert served.sent()["input"][1]["call_id"] == "call_1"
+    assert served.upstream.requests[-1].headers["authorization"] == "Bearer sk-upstream-secret"
+
+
 @pytest.mark.parametrize("header", ["x-api-key", "authorization", "authorization lower case"])
 def test_both_ways_to_send_a_key(client: Client, served: Served, header: str) -> None:
     served.chat(chat.text("ok"))

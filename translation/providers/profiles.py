@@ -104,6 +104,7 @@ PROFILES: dict[str, Profile] = {
             title="OpenAI Chat Completions",
             base_url="https://api.openai.com/v1",
             families=("gpt-*", "o[0-9]*"),
+            siblings=(("gpt-6-astra*", "openai-responses"),),  # in chat it takes no tools, whatever the effort
             reasoning_models=OPENAI_REASONING,
             refused=OPENAI_REFUSED,
             fixed_sampling=OPENAI_REASONING,
