@@ -11,6 +11,7 @@ from tests.validators import reasoning
 from translation import adapters
 from translation.adapter import Target, UpstreamRequest
 from translation.errors import OPAQUE_STATE_REJECTED, InvalidRequest
+from translation.events import Finished
 from translation.providers.openai_chat import OpenAIChat
 from translation.providers.profiles import PROFILES
 from translation.values import (
@@ -314,6 +315,28 @@ def test_who_asks_for_reasoning_gets_it_in_its_own_field(
     _, message, *_ = body(turn(Origin(provider, model, state)), provider, model)["messages"]
     assert message["reasoning_content"] == expected
     assert "reasoning_details" not in message
+
+
+@pytest.mark.parametrize(
+    ("provider", "came", "back"),
+    [
+        ("vllm", ("reasoning",), "reasoning"),
+        ("vllm", ("reasoning_content",), "reasoning_content"),
+        ("vllm", ("reasoning", "reasoning_content"), "reasoning"),
+        ("ollama", ("reasoning",), "reasoning"),
+        ("deepseek", ("reasoning",), "reasoning_content"),
+    ],
+)
+def test_reasoning_goes_back_in_the_field_that_it_came_in(provider: str, came: tuple[str, ...], back: str) -> None:
+    """vLLM drops a `reasoning_content` without a word; DeepSeek asks for that one."""
+    target = Target(provider, "m", PROFILES[provider])
+    message = {"content": "x", **dict.fromkeys(came, "First, look.")}
+    answer = json.dumps({"choices": [{"message": message, "finish_reason": "stop"}]}).encode()
+    decoder = OpenAIChat().decoder(asking(), target, sent(asking(), provider), "")
+    (*_, finished) = [*decoder.feed(answer), *decoder.close()]
+    assert isinstance(finished, Finished)
+    _, said, *_ = body(turn(Origin(provider, "m", finished.state)), provider, "m")["messages"]
+    assert {name: said[name] for name in ("reasoning", "reasoning_content") if name in said} == {back: "First, look."}
 
 
 def test_details_that_openrouter_refuses_are_left_out_once() -> None:

@@ -45,6 +45,7 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True):
 
     reasoning_content: str = ""
     reasoning_details: msgspec.Raw = NOTHING  # OpenRouter's, signatures included
+    field: str = ""  # what the server calls its reasoning, where that is not the profile's word
 
 
 class History:
@@ -144,7 +145,7 @@ class History:
         if state.reasoning_details and not self._profile.reasoning_placeholder:  # else its own field is asked for
             found = {"reasoning_details": state.reasoning_details}
         elif state.reasoning_content.strip():
-            found = {self._profile.reasoning_field: state.reasoning_content}
+            found = {self._field(state): state.reasoning_content}
         self._replayed += bool(found)
         self._thought += bool(found) or any(isinstance(each, Thinking | RedactedThinking) for each in message.blocks)
         if found:
@@ -153,6 +154,11 @@ class History:
             return {}
         self._lost += 1
         return {self._profile.reasoning_field: self._profile.reasoning_placeholder}
+
+    def _field(self, state: State) -> str:
+        """vLLM reads only `reasoning`, which it writes; SGLang and llama.cpp only `reasoning_content`."""
+        asked = self._profile.reasoning_placeholder or self._profile.think_tags
+        return self._profile.reasoning_field if asked or not state.field else state.field
 
     def _thinks(self) -> bool:
         asked = self._request.thinking is None or self._request.thinking.kind != "disabled"

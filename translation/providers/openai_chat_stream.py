@@ -45,6 +45,7 @@ class ChatDecoder(Ending):
         self._thinks = ThinkText() if target.profile.thinks_in_text else None
         self._stops = request.stop_sequences
         self._replays = target.profile.replay_reasoning != "never"
+        self._own_field = target.profile.reasoning_field
         self._sse = SSEDecoder()
         self._halves = Halves()
         self._head: bytes | None = b""  # what came before it is clear whether this is a stream; None when it is clear
@@ -52,6 +53,7 @@ class ChatDecoder(Ending):
         self._size = 0
         self._said = Said()
         self._reasoning: list[str] = []
+        self._field = ""  # where it stood
         self._details: list[msgspec.Raw] = []
         self._whole = False  # they came at once, not in fragments
         self._refusal = ""
@@ -181,6 +183,7 @@ class ChatDecoder(Ending):
     def _delta(self, delta: Delta, out: list[Event], *, whole: bool) -> None:
         thought = delta.reasoning_content or delta.reasoning
         if thought:
+            self._field = "reasoning" if delta.reasoning else "reasoning_content"  # who writes both reads that
             self._think(thought, out)
         if delta.reasoning_details:
             self._details += delta.reasoning_details
@@ -286,7 +289,8 @@ class ChatDecoder(Ending):
         if not self._replays or not (self._reasoning or self._details):
             return b""
         details = merged(self._details, whole=self._whole) if self._details else NOTHING
-        return msgspec.json.encode(State("".join(self._reasoning), details))
+        field = self._field if self._field != self._own_field else ""
+        return msgspec.json.encode(State("".join(self._reasoning), details, field))
 
     def _fail(self, error: BridgeError, out: list[Event]) -> None:
         if self._reason is not None:
