@@ -11,6 +11,17 @@ NEVER = frozenset(
         "uniqueItems", "minLength", "maxLength", "default",
     )
 )  # fmt: skip
+FORMATS = (
+    "date-time",
+    "time",
+    "date",
+    "duration",
+    "email",
+    "hostname",
+    "ipv4",
+    "ipv6",
+    "uuid",
+)  # not Anthropic's `uri`
 TYPED = frozenset(("type", "anyOf", "$ref", "enum", "const"))  # one of them is in every node
 
 
@@ -30,6 +41,8 @@ def _closed(node: Any) -> bool:
     kind = node.get("type")
     kinds = kind if isinstance(kind, list) else [kind]
     if NEVER & node.keys() or not TYPED & node.keys() or ("array" in kinds and "items" not in node):
+        return False
+    if ("$ref" in node and len(node) > 1) or node.get("format", FORMATS[0]) not in FORMATS:
         return False
     properties = node.get("properties")
     named = properties if isinstance(properties, dict) else {}

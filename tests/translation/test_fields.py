@@ -267,6 +267,22 @@ def test_stop_sequences_that_are_empty_stop_nothing() -> None:
     assert msgspec.json.decode(sent.body)["stop"] == ["a"]
 
 
+@pytest.mark.parametrize(
+    ("node", "strict"),
+    [
+        ({"type": "string", "format": "email"}, True),
+        ({"type": "string", "format": "uri"}, False),
+        ({"type": "string", "format": ["uri"]}, False),
+        ({"$ref": "#/$defs/place"}, True),
+        ({"$ref": "#/$defs/place", "description": "where"}, False),
+    ],
+)
+def test_openais_strict_form_has_formats_and_references_of_its_own(node: Json, strict: bool) -> None:
+    """`'uri' is not a valid format`, `$ref cannot have keywords {'description'}`: the whole request is refused."""
+    schema = {**CLOSED, "properties": {"a": node}, "$defs": {"place": CLOSED}}
+    assert is_strict(msgspec.json.encode(schema)) is strict
+
+
 def test_a_schema_that_cannot_be_read_is_not_strict() -> None:
     assert not is_strict(b"{")
     assert is_strict(b'{"type":"string","$defs":{"a":{"type":"string"}}}')
