@@ -37,7 +37,11 @@ WORDED = (  # refusals that do not name the parameter
     (re.compile(r"verified to stream this model", re.IGNORECASE), ("stream", "stream_options")),
     (re.compile(r"encrypted content is not supported with this model", re.IGNORECASE), ("include",)),
     (re.compile(r"reasoning is mandatory for this endpoint", re.IGNORECASE), ("reasoning",)),  # OpenRouter
+    (re.compile(r"cannot specify both 'thinking' and 'reasoning_effort'", re.IGNORECASE), ("thinking",)),  # Kimi
+    (re.compile(r"always engages in thinking and cannot be disabled", re.IGNORECASE), ("thinking",)),  # GLM
+    (re.compile(r"invalid reasoning value", re.IGNORECASE), ("reasoning_effort",)),  # Ollama
 )
+VALUE = re.compile(r"unsupported value: ", re.IGNORECASE)  # names the value, or the parameter
 NO_THINKING = re.compile(r"does not support thinking|thinking is not supported", re.IGNORECASE)
 REFUSED = tuple(
     re.compile(pattern, re.IGNORECASE)
@@ -70,10 +74,11 @@ def remedy(error_body: bytes, sent: UpstreamRequest) -> Remedy | None:
     renamed = RENAMED.search(words)
     if renamed and renamed["old"] in given:
         return Remedy(words, rename=((renamed["old"], renamed["new"]),))
-    names = [name for name in _refused(words) if name in given]
+    param = (complaint.param,) if VALUE.match(words) else ()
+    names = [name for name in (*_refused(words), *map(_top, param)) if name in given]
     if "max_completion_tokens" in names:
         return Remedy(words, rename=(("max_completion_tokens", "max_tokens"),))
-    drop = _worded(words) or tuple(name for name in names if name not in KEPT)
+    drop = _worded(words) or tuple(dict.fromkeys(name for name in names if name not in KEPT))
     return Remedy(words, drop=drop) if drop else None
 
 
@@ -98,8 +103,8 @@ def _refused(words: str) -> list[str]:
     if NO_THINKING.search(words):
         return ["reasoning_effort", "reasoning", "thinking", "chat_template_kwargs"]
     found = [name for pattern in REFUSED for match in pattern.finditer(words) for name in match["names"].split(",")]
-    return list(dict.fromkeys(_snake(name.strip().split(".")[0]) for name in found))
+    return list(dict.fromkeys(map(_top, found)))
 
 
-def _snake(name: str) -> str:
-    return re.sub(r"(?<=[a-z])([A-Z])", r"_\1", name).lower()
+def _top(name: str) -> str:
+    return re.sub(r"(?<=[a-z])([A-Z])", r"_\1", name.strip().split(".")[0]).lower()

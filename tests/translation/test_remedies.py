@@ -71,10 +71,24 @@ def test_a_server_that_knows_only_the_old_name_gets_it() -> None:
         ('"gemma3:4b" does not support thinking', ("reasoning_effort",)),
         ("invalid temperature: only 1 is allowed for this model", ("temperature",)),
         ("Reasoning is mandatory for this endpoint and cannot be disabled.", ("reasoning",)),
+        ("cannot specify both 'thinking' and 'reasoning_effort'", ("thinking",)),
+        ("This model always engages in thinking and cannot be disabled; please use low, high, or max.", ("thinking",)),
+        ('invalid reasoning value: "max" (must be "high", "medium", "low", or "none")', ("reasoning_effort",)),
     ],
 )
 def test_a_refused_parameter_is_dropped(message: str, drop: tuple[str, ...]) -> None:
     assert said(message) == Remedy(message, drop=drop)
+
+
+def test_a_value_that_a_model_does_not_know_costs_its_parameter() -> None:
+    """The Responses API names the value in its words, and the parameter beside them."""
+    words = (
+        "Unsupported value: 'xhigh' is not supported with the 'gpt-7' model. Supported values are: 'low' and 'high'."
+    )
+    error = {"error": {"message": words, "param": "reasoning.effort", "code": "unsupported_value"}}
+    assert found(error, SENT | {"reasoning": {"effort": "xhigh"}}) == Remedy(words, drop=("reasoning",))
+    words = "Unsupported value: 'temperature' does not support 0.7 with this model."
+    assert found({"error": {"message": words, "param": "temperature"}}) == Remedy(words, drop=("temperature",))
 
 
 def test_an_extra_input_is_dropped() -> None:
