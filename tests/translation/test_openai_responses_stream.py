@@ -46,6 +46,20 @@ def done(**item: object) -> dict[str, object]:
 COMPLETED = {"type": "response.completed", "response": {"status": "completed"}}
 
 
+@pytest.mark.parametrize("code", ["cyber_policy", "bio_policy"])
+def test_what_a_classifier_stops_is_a_refusal_and_not_asked_for_again(code: str) -> None:
+    """Its answer so far stays, a call that had begun does not."""
+    call = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "f"}
+    begun = {"type": "response.output_item.added", "output_index": 1, "item": call}
+    response = {"status": "failed", "error": {"code": code, "message": "It was flagged."}, "usage": {"input_tokens": 9}}
+    said = {"type": "response.output_text.delta", "item_id": "m", "delta": "Well"}
+    events = run(said, begun, {"type": "response.failed", "response": response})
+    *before, finished = describe(events)
+    assert [event["type"] for event in before] == ["TextDelta", "ToolStarted", "ToolDropped"]
+    assert (finished["reason"], finished["explanation"]) == ("refusal", "It was flagged.")
+    assert describe(whole(msgspec.json.encode(response)))[-1]["reason"] == "refusal"
+
+
 def test_the_sequence_of_a_call_may_be_its_done_item_alone() -> None:
     events = run(done(type="function_call", id="fc_1", call_id="c1", name="f", arguments='{"a":1}'), COMPLETED)
     assert describe(events) == [
@@ -211,6 +225,8 @@ def test_events_after_the_end_of_the_same_read_are_dropped() -> None:
         ({"type": "error", "error": "overloaded", "code": 503}, "UpstreamOverloaded"),
         ({"type": "error", "error": {"type": "invalid_request_error", "message": "no"}}, "UpstreamRefused"),
         ({"type": "error", "code": "invalid_prompt", "message": "no"}, "UpstreamRefused"),
+        ({"type": "error", "code": "bio_policy", "message": "no"}, "UpstreamRefused"),
+        ({"type": "error", "code": "slow_down", "message": "later"}, "UpstreamOverloaded"),
         ({"type": "error"}, "UpstreamFailed"),
         ({"type": "response.in_progress"}, "TruncatedStream"),
     ],

@@ -13,7 +13,16 @@ BLOB = re.compile(
     r"|was provided without its required (?:following item|'reasoning' item)|duplicate item found with id"
     r"|items are not persisted when"
 )
-CLIENTS = ("invalid_prompt", "invalid_", "image_", "unsupported_image", "empty_image", "failed_to_download_image")
+POLICIES = ("cyber_policy", "bio_policy")  # a classifier's word: not retried, and no fault of anybody's
+CLIENTS = (
+    *POLICIES,
+    "invalid_prompt",
+    "invalid_",
+    "image_",
+    "unsupported_image",
+    "empty_image",
+    "failed_to_download_image",
+)
 
 
 def refusal(status: int, headers: dict[str, str], body: bytes) -> BridgeError:

@@ -20,7 +20,7 @@ from translation.events import (
     ToolStarted,
     WholeBlock,
 )
-from translation.providers.openai_responses_errors import in_band
+from translation.providers.openai_responses_errors import POLICIES, in_band
 from translation.providers.openai_responses_items import Item, Items
 from translation.providers.openai_responses_search import citations, search_blocks
 from translation.providers.openai_responses_state import PHASES, State, TextState, pack, replayable
@@ -44,6 +44,7 @@ from translation.unreadable import UNREADABLE
 
 UNENDED = ("in_progress", "queued")  # some servers forget to say so in the response itself
 NAMELESS = "the upstream sent a function_call without a name"
+FILTERED = Details(reason="content_filter")
 SILENT = Complaint("the upstream's response failed without a reason")
 
 
@@ -261,7 +262,12 @@ class ResponsesStream:
 
     def _conclude(self, response: Response, status: str, out: list[Event]) -> None:
         if status == "failed" or bytes(response.error) not in (b"", b"null"):
-            self._end(Failed(in_band(read(b'{"error":%b}' % bytes(response.error)) or SILENT)), out)
+            complaint = read(b'{"error":%b}' % bytes(response.error)) or SILENT
+            if complaint.code in POLICIES:
+                self._refusal.append(complaint.message)
+                self._finish(replace(response, incomplete_details=FILTERED), "incomplete", out)
+            else:
+                self._end(Failed(in_band(complaint)), out)
         elif status in ("completed", "incomplete"):
             self._finish(response, status, out)
         else:
