@@ -243,6 +243,16 @@ def test_a_prefill_is_marked_where_that_is_known_and_noted_where_not() -> None:
     assert rules(request) == ["prefill"]
 
 
+def test_vllm_is_told_to_go_on_with_a_prefill_in_the_request() -> None:
+    """Its template would begin another answer after it."""
+    request = asking(user(Text("q")), assistant(Text("{")))
+    told = {"add_generation_prompt": False, "continue_final_message": True}
+    value = body(request, "vllm")
+    assert {name: value.get(name) for name in told} == told
+    assert rules(request, "vllm") == []
+    assert not told.keys() & body(asking(), "vllm").keys()
+
+
 # ---------------------------------------------------------------- reasoning
 
 

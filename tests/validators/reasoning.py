@@ -5,7 +5,8 @@ from tests.validators.shapes import blank, decode
 
 FIELDS = frozenset({"reasoning_content", "reasoning", "reasoning_details"})
 EXTRA = frozenset(
-    {"thinking", "chat_template_kwargs", "top_k", "reasoning_split", "add_generation_prompt", "reasoning"}
+    {"thinking", "chat_template_kwargs", "top_k", "reasoning_split", "reasoning"}
+    | {"add_generation_prompt", "continue_final_message"}
 )
 
 

@@ -54,6 +54,8 @@ class OpenAIChat:
             if "json_schema" not in form.get("response_format", ()):
                 system = f"{system}\n\n{advice(request.output_schema)}".strip()
         body |= offered.parameters
+        if request.messages and request.messages[-1].role == "assistant":
+            body |= profile.prefill_params
         body |= _extras(request, target, notes)
         body = _remedied(body, target, notes)
         history = History(request, target, names)

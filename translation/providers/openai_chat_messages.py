@@ -96,7 +96,7 @@ class History:
     def _prefill(self, last: Json) -> None:
         if self._profile.prefill_field:
             last[self._profile.prefill_field] = True
-        else:
+        elif not self._profile.prefill_params:
             self._degrade("prefill", "the last message is the assistant's; this upstream may begin anew after it")
 
     def _degrade(self, rule: str, what: str) -> None:

@@ -50,6 +50,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     max_output: int = 0  # the longest answer, 0 when it is not known: learned from refusals
     stop_limit: int = 4  # stop sequences, 0 = any number
     prefill_field: str = ""  # marks a last assistant message that the model shall continue
+    prefill_params: tuple[tuple[str, bool], ...] = ()  # the same as parameters of the request
     answers_results: tuple[str, ...] = ()  # models after whose tool results only an answer may come, no user message
     cache_key: bool = False  # takes prompt_cache_key
     system_role: Literal["system", "developer"] = "system"
@@ -370,6 +371,7 @@ PROFILES: dict[str, Profile] = {
             effort_field="chat_template",
             top_k=True,
             stop_limit=0,
+            prefill_params=(("add_generation_prompt", False), ("continue_final_message", True)),
             any_answers=True,
         ),
         Profile(
