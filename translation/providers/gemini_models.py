@@ -27,14 +27,15 @@ MODELS: tuple[tuple[str, Abilities], ...] = (
     ("gemini-2.5-pro*", Abilities(budget=(128, 32_768), max_output=ANSWER)),
     ("gemini-2.5-flash-lite*", Abilities(budget=(512, 24_576), stoppable=True, max_output=ANSWER)),
     ("gemini-2.5-flash*", Abilities(budget=(1, 24_576), stoppable=True, max_output=ANSWER)),
-    ("gemini-3*image*", _levels()),
-    ("gemini-3-pro*", _levels("low", "high")),
-    ("gemini-3*pro*", _levels("low", "medium", "high")),
-    ("gemini-pro-latest", _levels("low", "medium", "high")),
-    ("gemini-[3-9]*", _levels("minimal", "low", "medium", "high")),
-    ("gemini-*-latest", _levels("minimal", "low", "medium", "high")),
     ("gemini-2.0*", Abilities(max_output=8_192)),
     ("gemini-1.5*", Abilities(max_output=8_192)),
+    ("gemini-3*image*", _levels()),
+    ("gemini-3-pro*", _levels("low", "high")),
+    ("gemini-3-flash*", _levels("minimal", "low", "medium", "high")),
+    ("gemini-3.[1-6]-flash*", _levels("minimal", "low", "medium", "high")),
+    ("gemini-*flash-lite*", _levels("minimal", "low", "medium", "high")),
+    ("gemini-[3-9]*", _levels("low", "medium", "high")),  # Pro; Flash since 3.7, which refuses `minimal`
+    ("gemini-*-latest", _levels("low", "medium", "high")),
 )
 UNKNOWN = Abilities()
 
