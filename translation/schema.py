@@ -147,9 +147,9 @@ class _Lowering:
             return _described({"type": "STRING"}, self._description(flat, place, "always null"))
         self._note(place, "an enum of more than strings went into the description")
         text = self._description(flat, place, f"one of: {_short(allowed)}")
-        kinds = {KINDS.get(type(value), "") for value in allowed}
-        kind = kinds.pop() if len(kinds) == 1 else ""
-        return _described({"type": kind}, text) if kind else _any(text)
+        kinds = [TYPES[name] for name in names] or list(dict.fromkeys(KINDS.get(type(value), "") for value in allowed))
+        simple = all(kind in KINDS.values() for kind in kinds)
+        return _alternatives([{"type": kind} for kind in kinds], text) if simple else _any(text)
 
     def _union(self, flat: Node, seen: Seen, place: Place, depth: int) -> tuple[Lower, bool]:
         out: list[Lower] = []

@@ -104,7 +104,17 @@ CASES: tuple[tuple[str, object, object], ...] = (
     (
         "a mixed enum is told",
         {"enum": [1, "a"]},
-        {"anyOf": [{**STRING, "description": '(one of: [1,"a"])'}, *ANY["anyOf"][1:]]},
+        {"anyOf": [{"type": "INTEGER", "description": '(one of: [1,"a"])'}, STRING]},
+    ),
+    (
+        "an enum of numbers keeps its type",
+        {"type": "number", "enum": [1, 2.5]},
+        {"type": "NUMBER", "description": "(one of: [1,2.5])"},
+    ),
+    (
+        "a mixed enum keeps its types",
+        {"type": ["string", "number", "null"], "enum": ["a", 1.5, None]},
+        {"anyOf": [{**STRING, "description": '(one of: ["a",1.5])', "nullable": True}, {"type": "NUMBER"}]},
     ),
     (
         "an enum of objects is told",
