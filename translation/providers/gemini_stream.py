@@ -4,8 +4,6 @@ Calls come whole. The finish reason may be followed by more (a late signature, t
 when its bytes are.
 """
 
-from hashlib import sha256
-
 import msgspec
 from msgspec import Raw
 
@@ -24,6 +22,7 @@ from translation.events import (
     WholeBlock,
 )
 from translation.providers.gemini_errors import described
+from translation.providers.gemini_search import citations, joined, search_blocks
 from translation.providers.gemini_state import Piece, State, write
 from translation.providers.gemini_wire import (
     Call,
@@ -64,7 +63,7 @@ class GeminiDecoder:
         self._said = False  # something that a client sees, thinking aside
         self._empty: bool | None = None  # chunks came, and no candidate in them; None before any
         self._candidate = Candidate()  # the last word on why it finished
-        self._grounding: Grounding | None = None
+        self._grounding = Grounding()
         self._usage: Tokens | None = None
         self._feedback = Feedback()
         self._model = ""
@@ -157,7 +156,7 @@ class GeminiDecoder:
         if candidate.finish_reason and candidate.finish_reason != UNTOLD:
             self._candidate = candidate
         if candidate.grounding_metadata is not None:
-            self._grounding = candidate.grounding_metadata
+            self._grounding = joined(self._grounding, candidate.grounding_metadata)
 
     def _part(self, part: Part, out: list[Event]) -> None:
         if part.function_call is not None:
@@ -273,27 +272,12 @@ class GeminiDecoder:
 
     def _searched(self, out: list[Event]) -> int:
         """Google's searches, which it tells about at the end, as the API's own blocks."""
-        grounding = self._grounding
-        if grounding is None or not grounding.web_search_queries:
+        found = self._grounding
+        if not found.web_search_queries:
             return 0
-        id_ = "srvtoolu_" + sha256(self._id.encode()).hexdigest()[:24]
-        query = "; ".join(grounding.web_search_queries)
-        pages = [source.web for source in grounding.grounding_chunks if source.web is not None]
-        found = [
-            {
-                "type": "web_search_result",
-                "url": page.uri,
-                "title": page.title,
-                "encrypted_content": "",
-                "page_age": None,
-            }
-            for page in pages
-        ]
-        use = {"type": "server_tool_use", "id": id_, "name": "web_search", "input": {"query": query}}
-        out.append(WholeBlock(msgspec.json.encode(use)))
-        result = {"type": "web_search_tool_result", "tool_use_id": id_, "content": found}
-        out.append(WholeBlock(msgspec.json.encode(result)))
-        return len(grounding.web_search_queries)
+        out += citations(found)
+        out += map(WholeBlock, search_blocks(found, self._id))
+        return len(found.web_search_queries)
 
 
 def _tells(told: Tokens) -> bool:

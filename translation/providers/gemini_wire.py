@@ -49,9 +49,14 @@ class Source(Struct):
     web: Web | None = None
 
 
+class Support(Struct, rename="camel"):
+    grounding_chunk_indices: list[int] = []
+
+
 class Grounding(Struct, rename="camel"):
     web_search_queries: list[str] = []
     grounding_chunks: list[Source] = []
+    grounding_supports: list[Support] = []
 
 
 class Candidate(Struct, rename="camel"):
