@@ -390,6 +390,15 @@ def test_search_beside_functions_needs_a_model_that_can() -> None:
     assert found["toolConfig"] == {"includeServerSideToolInvocations": True}
 
 
+def test_a_choice_of_no_tool_is_one_of_no_search_either() -> None:
+    assert "tools" not in body(request(tools=(SEARCH,), tool_choice=ToolChoice("none")))
+    given = request(tools=(WEATHER, SEARCH), tool_choice=ToolChoice("none"))
+    found = body(given, NEW)
+    assert [list(tool) for tool in found["tools"]] == [["functionDeclarations"]]
+    assert found["toolConfig"] == {"functionCallingConfig": {"mode": "NONE"}}
+    assert rules(given, NEW) == []
+
+
 def test_other_server_tools_are_left_out_and_noted() -> None:
     given = request(tools=(Tool("run", type="code_execution_20250825"),))
     assert "tools" not in body(given)

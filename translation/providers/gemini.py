@@ -170,6 +170,7 @@ def _structure_in_words(request: Request, system: list[str], notes: list[Note]) 
 def _sorted_tools(request: Request, able: Abilities, profile: Profile, notes: list[Note]) -> tuple[list[Tool], bool]:
     """The tools to declare as functions, and whether to search."""
     declared = [tool for tool in request.tools if typed_tools.kind(tool) != "server"]
+    unwanted = request.tool_choice is not None and request.tool_choice.kind == "none"  # the mode is for functions
     search = False
     for tool in request.tools:
         if typed_tools.kind(tool) != "server":
@@ -179,7 +180,7 @@ def _sorted_tools(request: Request, able: Abilities, profile: Profile, notes: li
         elif declared and not able.mixes:
             what = f"tools.{tool.name}: the model cannot search beside functions; left out"
             notes.append(Note("degradation", "search-left-out", what))
-        else:
+        elif not unwanted:
             search = True
             notes += fields.search(tool, profile)[1]
     return declared, search
