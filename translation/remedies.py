@@ -40,6 +40,17 @@ WORDED = (  # refusals that do not name the parameter
     (re.compile(r"cannot specify both 'thinking' and 'reasoning_effort'", re.IGNORECASE), ("thinking",)),  # Kimi
     (re.compile(r"always engages in thinking and cannot be disabled", re.IGNORECASE), ("thinking",)),  # GLM
     (re.compile(r"invalid reasoning value", re.IGNORECASE), ("reasoning_effort",)),  # Ollama
+    # Google's, of what stands deeper in a request of Gemini's.
+    (
+        re.compile(
+            r"thinking[ _](?:level|budget)\b.{0,30}(?:not supported|is invalid)|only works in thinking mode"
+            r"|does not support setting thinking_budget",
+            re.IGNORECASE,
+        ),
+        ("thinkingLevel", "thinkingBudget"),
+    ),
+    (re.compile(r"has a topK value of \d+ but the supported range"), ("topK",)),
+    (re.compile(r'Unknown name \\?"id\\?" at .{0,40}function_(?:call|response)'), ("functionCall.id",)),
 )
 VALUE = re.compile(r"unsupported value: ", re.IGNORECASE)  # names the value, or the parameter
 NO_THINKING = re.compile(r"does not support thinking|thinking is not supported", re.IGNORECASE)
@@ -64,7 +75,7 @@ def remedy(error_body: bytes, sent: UpstreamRequest) -> Remedy | None:
     if complaint is None:
         return None
     words = complaint.message
-    given = msgspec.json.decode(sent.body, type=dict[str, msgspec.Raw]).keys()
+    given = _given(sent.body)
     room, most = answer_limit(words), answer_most(words)
     if room is not None or most:
         return Remedy(words, max_tokens=room, max_output=most or 0)
@@ -75,7 +86,7 @@ def remedy(error_body: bytes, sent: UpstreamRequest) -> Remedy | None:
     if renamed and renamed["old"] in given:
         return Remedy(words, rename=((renamed["old"], renamed["new"]),))
     param = (complaint.param,) if VALUE.match(words) else ()
-    names = [name for name in (*_refused(words), *map(_top, param)) if name in given]
+    names = [given[name] for name in (*_refused(words), *map(_top, param)) if name in given]
     if "max_completion_tokens" in names:
         return Remedy(words, rename=(("max_completion_tokens", "max_tokens"),))
     drop = _worded(words) or tuple(dict.fromkeys(name for name in names if name not in KEPT))
@@ -94,6 +105,13 @@ def remembered(profile: Profile, known: Remedy) -> Profile:
     )
 
 
+def _given(body: bytes) -> dict[str, str]:
+    """What the request holds, by its name as we write it: `topK` is `top_k`."""
+    fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+    inner = msgspec.json.decode(fields.get("generationConfig", b"{}"), type=dict[str, msgspec.Raw])
+    return {_top(name): name for name in (*fields, *inner)}
+
+
 def _worded(words: str) -> tuple[str, ...]:
     return next((names for pattern, names in WORDED if pattern.search(words)), ())
 
@@ -101,7 +119,7 @@ def _worded(words: str) -> tuple[str, ...]:
 def _refused(words: str) -> list[str]:
     """Names of top-level parameters, as we write them: `reasoningEffort` and `reasoning.effort` alike."""
     if NO_THINKING.search(words):
-        return ["reasoning_effort", "reasoning", "thinking", "chat_template_kwargs"]
+        return ["reasoning_effort", "reasoning", "thinking", "chat_template_kwargs", "thinking_config"]
     found = [name for pattern in REFUSED for match in pattern.finditer(words) for name in match["names"].split(",")]
     return list(dict.fromkeys(map(_top, found)))
 

@@ -242,6 +242,7 @@ def test_sampling_and_stops() -> None:
     }
     assert config(stop_sequences=tuple("abcdefg"))["stopSequences"] == list("abcde")
     assert rules(request(stop_sequences=tuple("abcdefg"))) == ["stop-sequences-limited"]
+    assert "topK" not in config(top_k=0)  # which is none at all, and refused
 
 
 def test_the_answer_is_at_least_a_token_and_at_most_what_the_model_gives() -> None:

@@ -16,7 +16,17 @@ from translation.providers.openai_chat import OpenAIChat
 from translation.providers.openai_responses import OpenAIResponses
 from translation.providers.profiles import PROFILES
 from translation.remedies import Remedy, remedy, remembered
-from translation.values import Message, Request, Text, ThinkingConfig, Tool
+from translation.values import (
+    Link,
+    Message,
+    Origin,
+    Request,
+    Text,
+    ThinkingConfig,
+    Tool,
+    ToolResult,
+    ToolUse,
+)
 
 SENT = {
     "model": "m",
@@ -286,3 +296,68 @@ def test_open_objects_that_gemini_refuses_are_sent_as_json_schema() -> None:
     assert validate(healed_.sent.body) == []
     known = replace(target, profile=remembered(target.profile, healed_.remedy))
     assert Gemini().build(request, known).body == healed_.sent.body
+
+
+HELLO = Message("user", (Text("hi"),))
+FLASH = Target("gemini", "gemini-9-flash", PROFILES["gemini"])
+
+
+def heal_gemini(request: Request, words: str) -> dict[str, Any]:
+    """What Gemini is sent after it said this, then and in later requests."""
+    sent = Gemini().build(request, FLASH)
+    body = msgspec.json.encode([{"error": {"code": 400, "message": words, "status": "INVALID_ARGUMENT"}}])
+    cured = healed(request, FLASH, sent, Gemini().failure(FLASH, 400, {}, body), body)
+    assert cured is not None
+    assert cured.remedy is not None
+    known = replace(FLASH, profile=remembered(FLASH.profile, cured.remedy))
+    later = Gemini().build(request, known)
+    assert later.body == cured.sent.body
+    assert "parameter-dropped" in [note.rule for note in later.notes] or b"functionCall" in later.body
+    value: dict[str, Any] = msgspec.json.decode(later.body)
+    return value
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Thinking level is not supported for this model.",
+        "Thinking level MINIMAL is not supported for this model. Please retry with other thinking level.",
+        "Unable to submit request because thinking_level MEDIUM is not supported by this model. Learn more: https://x",
+        "The thinking budget (52428) is invalid.",
+        "The thinking budget 0 is invalid. Please choose a value between 128 and 32768.",
+        "Budget 0 is invalid. This model only works in thinking mode.",
+        "Unable to submit request because The model does not support setting thinking_budget to 0",
+    ],
+)
+def test_a_thinking_level_that_gemini_refuses_is_left_to_the_model(words: str) -> None:
+    request = Request(model="m", messages=(HELLO,), max_tokens=5, thinking=ThinkingConfig("adaptive"), effort="low")
+    assert heal_gemini(request, words)["generationConfig"]["thinkingConfig"] == {"includeThoughts": True}
+    assert "thinkingConfig" not in heal_gemini(replace(request, thinking=None), words)["generationConfig"]
+
+
+def test_a_gemini_model_that_does_not_think_is_not_told_to() -> None:
+    request = Request(model="m", messages=(HELLO,), max_tokens=5, thinking=ThinkingConfig("adaptive"), effort="low")
+    words = "Unable to submit request because thinking is not supported by this model."
+    assert "thinkingConfig" not in heal_gemini(request, words)["generationConfig"]
+
+
+def test_a_sampling_parameter_that_gemini_refuses_is_dropped() -> None:
+    request = Request(model="m", messages=(HELLO,), max_tokens=5, top_k=100, top_p=0.5)
+    words = "Unable to submit request because it has a topK value of 100 but the supported range is from 1 (inclusive) "
+    words += "to 41 (exclusive). Update the value and try again."
+    assert heal_gemini(request, words)["generationConfig"] == {"maxOutputTokens": 5, "topP": 0.5}
+    words = "Unsupported parameter: 'topP' is not supported with this model."
+    assert heal_gemini(request, words)["generationConfig"] == {"maxOutputTokens": 5, "topK": 100}
+
+
+def test_a_gemini_server_that_refuses_the_ids_of_calls_gets_none() -> None:
+    link = Link("toolu_1", "ping", "ping", "fc-1", b"{}", Origin("gemini", "gemini-9-flash"), 1, 0)
+    called = Message("assistant", (ToolUse("toolu_1", "ping", b"{}", link),))
+    answered = Message("user", (ToolResult("toolu_1", (Text("pong"),)),))
+    request = Request(model="m", messages=(HELLO, called, answered), max_tokens=5, tools=(Tool("ping"),))
+    words = (
+        "Invalid JSON payload received. Unknown name \"id\" at 'contents[1].parts[0].function_call': Cannot find field."
+    )
+    contents = heal_gemini(request, words)["contents"]
+    assert contents[1]["parts"][0]["functionCall"] == {"name": "ping", "args": {}}
+    assert contents[2]["parts"][0]["functionResponse"] == {"name": "ping", "response": {"output": "pong"}}

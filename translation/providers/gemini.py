@@ -93,7 +93,8 @@ def _config(request: Request, able: Abilities, target: Target, notes: list[Note]
     config: Part = {}
     if not request.open_ended:
         config["maxOutputTokens"] = fields.answer_tokens(request, target.profile.max_output or able.max_output, notes)
-    for name, value in (("temperature", request.temperature), ("topP", request.top_p), ("topK", request.top_k)):
+    # A `top_k` of 0 is none at all; Gemini's begin with 1.
+    for name, value in (("temperature", request.temperature), ("topP", request.top_p), ("topK", request.top_k or None)):
         if value is not None:
             config[name] = value
     stops = [stop for stop in request.stop_sequences if stop]
@@ -105,7 +106,18 @@ def _config(request: Request, able: Abilities, target: Target, notes: list[Note]
     thinking = _thinking(request, able, target.model, notes)
     if thinking:
         config["thinkingConfig"] = thinking
-    return config
+    return _allowed(config, target, notes) if target.profile.drop_params else config
+
+
+def _allowed(config: Part, target: Target, notes: list[Note]) -> Part:
+    """Without what this upstream is known to refuse."""
+    out: Part = {}
+    for name, value in config.items():
+        if name in target.profile.drop_params:
+            notes.append(Note("degradation", "parameter-dropped", f"{target.upstream} takes no {name}"))
+        else:
+            out[name] = _allowed(value, target, notes) if isinstance(value, dict) else value
+    return {name: value for name, value in out.items() if value != {}}
 
 
 def _thinking(request: Request, able: Abilities, model: str, notes: list[Note]) -> Part:

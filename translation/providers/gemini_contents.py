@@ -33,6 +33,7 @@ Part: TypeAlias = dict[str, object]
 
 # Google's documented way to say that a call's signature is not to be had. Means something to Gemini only.
 SENTINEL = "skip_thought_signature_validator"
+CALL_ID = "functionCall.id"  # which some servers of Gemini's give out and refuse to take back
 CONTINUE = "Continue."
 NO_CONTENT = "(no visible content)"
 IMAGES = ("image/png", "image/jpeg", "image/webp", "image/heic", "image/heif")
@@ -56,6 +57,7 @@ class _Contents:
         self._names = names
         self._notes = notes
         self._asked: dict[str, Part] = {}  # id and name of the calls that the next user turn answers
+        self._takes_ids = CALL_ID not in target.profile.drop_params
         self._newest = max(
             (index for index, message in enumerate(self._messages) if message.role != "assistant"), default=0
         )
@@ -122,7 +124,7 @@ class _Contents:
     def _call(self, block: ToolUse) -> Part:
         head: Part = {"name": self._names.upstream(block.name)}
         link = block.link
-        if link is not None and link.upstream_id and link.origin.upstream == self._target.upstream:
+        if link is not None and link.upstream_id and link.origin.upstream == self._target.upstream and self._takes_ids:
             head = {"id": link.upstream_id, **head}
         self._asked[block.id] = head
         return {"functionCall": {**head, "args": Raw(block.input or b"{}")}}
