@@ -23,6 +23,7 @@ DELTA_FIELDS: dict[DeltaKind, str] = {
     "signature_delta": "signature",
     "input_json_delta": "input",
     "citations_delta": "citations",
+    "other_delta": "",
 }
 STREAMED = {
     b'"text"': ("text",),
@@ -109,6 +110,11 @@ def _whole(block: bytes, parts: dict[str, list[str]]) -> bytes:
                 value[field] = [msgspec.Raw(well_formed(text).encode()) for text in texts]
             case "signature":
                 value[field] = well_formed(texts[-1])
+            case "":  # each field of such a delta is the block's, as the SDKs read it
+                for text in texts:
+                    value |= msgspec.json.decode(well_formed(text), type=dict[str, msgspec.Raw]) | {
+                        "type": value["type"]
+                    }
             case _:
                 value[field] = joined
     return msgspec.json.encode(value)

@@ -124,13 +124,16 @@ class BlockStart(Struct, frozen=True):
     block: bytes  # JSON
 
 
-DeltaKind = Literal["text_delta", "thinking_delta", "signature_delta", "input_json_delta", "citations_delta"]
+# `other_delta`: of a kind that the bridge only carries (`compaction_delta`, and what the API may learn).
+DeltaKind = Literal[
+    "text_delta", "thinking_delta", "signature_delta", "input_json_delta", "citations_delta", "other_delta"
+]
 
 
 class BlockDelta(Struct, frozen=True):
     index: int
     kind: DeltaKind
-    text: str  # JSON for a citation
+    text: str  # JSON for a citation; of `other_delta` the whole delta
 
 
 class BlockStop(Struct, frozen=True):

@@ -24,6 +24,7 @@ from translation.events import (
     ToolStarted,
     WireEvent,
 )
+from translation.hosted_relay import HostedRelay
 from translation.providers.anthropic import Anthropic
 from translation.providers.anthropic_stream import AnthropicStream
 from translation.providers.anthropic_whole import AnthropicWhole
@@ -86,6 +87,25 @@ def test_a_complete_stream_passes_byte_for_byte_at_any_cut(data: st.DataObject) 
 
 def capture(name: str) -> Case:
     return load(CAPTURES / "anthropic" / name)
+
+
+def test_what_comes_in_a_delta_that_is_only_carried_is_kept() -> None:
+    """A thread goes on from what is kept: a compaction without its content is no summary of anything."""
+    case = capture("compaction")
+    said, accumulator = passed(case, [case.upstream])
+    assert said == case.upstream
+    summary = {"content": "They greeted each other.", "encrypted_content": "ZW5j", "signature": "c2ln"}
+    assert json.loads(accumulator.content) == [{"type": "compaction", **summary}, {"type": "text", "text": "Hello!"}]
+
+
+def test_a_delta_that_is_only_carried_passes_where_the_bridge_runs_tools() -> None:
+    case = capture("compaction")
+    relay = HostedRelay({})
+    shown = sse(relay.feed(decode(Anthropic(), case, [case.upstream])))
+    blocks = case.upstream[
+        case.upstream.index(b"event: content_block_start") : case.upstream.index(b"event: message_delta")
+    ]
+    assert shown == blocks
 
 
 def test_what_follows_the_end_does_not_pass() -> None:

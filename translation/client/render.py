@@ -31,6 +31,7 @@ _CITATION = (
     b"event: content_block_delta\n"
     b'data: {"type":"content_block_delta","index":%d,"delta":{"type":"citations_delta","citation":%b}}\n\n'
 )
+_OTHER = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":%b}\n\n'
 _DELTA_FIELDS = {
     "text_delta": (b"text_delta", b"text"),
     "thinking_delta": (b"thinking_delta", b"thinking"),
@@ -49,10 +50,10 @@ def sse(events: list[WireEvent]) -> bytes:
 
 def _event(event: WireEvent) -> bytes:  # noqa: PLR0911  # one case per kind of event
     match event:
-        case BlockDelta(index=index, kind="citations_delta", text=citation):
-            return _CITATION % (index, _line(citation.encode()))
         case BlockDelta(index=index, kind=kind, text=text):
-            return _DELTA % (index, *_DELTA_FIELDS[kind], json_string(text))
+            if kind in _DELTA_FIELDS:
+                return _DELTA % (index, *_DELTA_FIELDS[kind], json_string(text))
+            return (_CITATION if kind == "citations_delta" else _OTHER) % (index, _line(text.encode()))
         case BlockStart(index=index, block=block):
             return _BLOCK_START % (index, _line(block))
         case BlockStop(index=index):

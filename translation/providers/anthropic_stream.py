@@ -56,6 +56,7 @@ from translation.providers.anthropic_wire import (
     early_deltas,
     has_counts,
     is_event,
+    other_delta,
 )
 from translation.refusals import read
 from translation.sse import SSEDecoder, frame
@@ -220,6 +221,8 @@ class AnthropicStream:
             case "citations_delta":
                 out.append(Citation(bytes(delta.citation)))
                 written = BlockDelta(event.index, "citations_delta", bytes(delta.citation).decode())
+            case _ if raw:
+                written = BlockDelta(event.index, "other_delta", other_delta(raw).decode())
         out.append(Frame(raw, written, mended=not raw))
 
     def _fragment(self, text: str, out: list[Event]) -> None:

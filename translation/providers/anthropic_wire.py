@@ -103,6 +103,19 @@ def is_event(data: bytes) -> bool:
     return True
 
 
+class _Carried(Struct):
+    delta: Raw
+
+
+_CARRIED = msgspec.json.Decoder(_Carried)
+
+
+def other_delta(frame: bytes) -> bytes:
+    """The delta of an event that is passed on, as it came."""
+    _, _, data = frame.partition(b"data: ")
+    return bytes(_CARRIED.decode(data.replace(b"\ndata: ", b"\n")).delta)
+
+
 # What clients read from deltas only, as the start of a block has it.
 EMPTY = {
     "text": {"text": Raw(b'""')},
