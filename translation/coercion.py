@@ -34,6 +34,14 @@ class ArgumentSchema:
         decoded: object = msgspec.json.decode(schema) if schema else {}
         self._root: Json = decoded if isinstance(decoded, dict) else {}
 
+    @property
+    def names(self) -> frozenset[str]:
+        """Of all parameters; none when others are welcome."""
+        branches = self._branches(self._root)
+        if any(branch.get("additionalProperties") for branch in branches):
+            return frozenset()
+        return frozenset(name for branch in branches for name in _mapping(branch.get("properties")))
+
     def typed(self, parameters: Iterable[Parameter]) -> str:
         """The arguments of a call that came as text, as one JSON object. The last value of a name counts."""
         fields = {item.name: self._parameter(item, self._property(self._root, item.name), 0) for item in parameters}

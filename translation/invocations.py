@@ -11,6 +11,8 @@ from translation.markup_tags import NAMESPACE, Tag
 
 DEPTH = 64  # of nested parameters; what is deeper stays text
 
+ENDS = {"uninvoke": "invoke", "unwrap": "wrap"}  # what a closing tag closes
+
 Piece = str | Tag
 
 
@@ -85,6 +87,16 @@ class PlainBody:
                 self._keep(piece, piece.raw)
         return None
 
+    @property
+    def hesitates(self) -> bool:
+        """What may be the end of the call has just come, inside an open value."""
+        return self._doubt is not None
+
+    @property
+    def is_open(self) -> bool:
+        """Whatever comes next belongs to a value."""
+        return self._open is not None and not self._clean and self._doubt is None
+
     def close(self) -> Ended | None:
         if self._doubt is not None:
             return Ended(self._whole(self._doubt))
@@ -130,6 +142,65 @@ class PlainBody:
 def _beyond(tag: Tag) -> tuple[Piece, ...]:
     """`</invoke>` belongs to the call; any other tag that ends it is still to be read."""
     return () if tag.kind == "uninvoke" else (tag,)
+
+
+class QuotingBody:
+    """M2, where a value may quote: a whole call inside of an open value, and parameters that the tool has not.
+
+    `known` are the tool's parameters, empty when it takes any. Where a quotation does not add up, since the value only
+    mentions a tag or the model left one out, everything is read once more as if nothing were quoted.
+    """
+
+    def __init__(self, name: str, known: frozenset[str]) -> None:
+        self._name = name
+        self._known = known
+        self._body = PlainBody(name)
+        self._read: list[Piece] = []
+        self._within: list[str] = []  # what a quotation has begun and not ended: `wrap`, `invoke`
+        self._quoted = False  # the value that is being read quotes
+        self.misread = False  # there was no quotation after all
+
+    def feed(self, piece: Piece) -> Ended | None:
+        if self.misread:
+            return self._body.feed(piece)
+        self._read.append(piece)
+        if isinstance(piece, str):
+            return self._body.feed(piece)
+        if self._within and piece.kind in ENDS and self._within[-1] != ENDS[piece.kind]:
+            return self._again()
+        doubtful = self._quoted and self._body.hesitates
+        ended = self._body.feed(piece.raw if self._quotes(piece) else piece)
+        return self._again() if ended is not None and doubtful else ended
+
+    def close(self) -> Ended | None:
+        if not self.misread and self._quoted and (self._body.is_open or self._body.hesitates):
+            ended = self._again()
+            if ended is not None:
+                return ended
+        return self._body.close()
+
+    def _quotes(self, tag: Tag) -> bool:
+        """Whether the tag is a part of the open value."""
+        if not self._within and not self._body.is_open:
+            self._quoted = self._quoted and tag.kind != "param"  # what another value quotes was closed with it
+            return False
+        if tag.kind in ENDS.values():
+            self._within.append(tag.kind)
+        elif self._within and tag.kind in ENDS:
+            self._within.pop()
+        elif not self._within and (tag.kind != "param" or not self._known or tag.name in self._known):
+            return False
+        self._quoted = True
+        return True
+
+    def _again(self) -> Ended | None:
+        self.misread = True
+        self._body = PlainBody(self._name)
+        for position, piece in enumerate(self._read):
+            ended = self._body.feed(piece)
+            if ended is not None:
+                return Ended(ended.invocation, (*ended.rest, *self._read[position + 1 :]))
+        return None
 
 
 class _Node:

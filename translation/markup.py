@@ -4,10 +4,11 @@ A machine over text, cut anywhere: `feed` and `close`. Linear in its input. A ta
 part of a call to a tool that the request does not have, or stands where it means nothing: then it is what was written.
 """
 
+from collections.abc import Callable
 from typing import Literal
 
 from translation.events import TextDelta, ThinkingDelta
-from translation.invocations import Body, Ended, Invocation, Piece, PlainBody, TreeBody
+from translation.invocations import Body, Ended, Invocation, Piece, PlainBody, QuotingBody, TreeBody
 from translation.markup_tags import Grammar, Scanner, Tag
 
 Found = TextDelta | ThinkingDelta | Invocation
@@ -15,8 +16,14 @@ Found = TextDelta | ThinkingDelta | Invocation
 CALL_STARTS = ("<minimax", "<invoke", "]<]mini")  # of a tag that the token limit cut
 
 
+def any_parameter(tool: str) -> frozenset[str]:
+    return frozenset()
+
+
 class Markup:
-    """`thinking`: the answer begins inside its reasoning, for the prompt holds the opening tag.
+    """`parameters` tells those that a tool has, none when it takes any.
+
+    `thinking`: the answer begins inside its reasoning, for the prompt holds the opening tag.
 
     `thought`: it came apart from this text, so that its tags are text here.
     `verbatim` leaves the thinking in the text between its tags, and adds the opening tag where it is missing.
@@ -28,6 +35,7 @@ class Markup:
         grammar: Grammar,
         tools: frozenset[str],
         *,
+        parameters: Callable[[str], frozenset[str]] = any_parameter,
         thinking: bool = False,
         thought: bool = False,
         verbatim: bool = False,
@@ -35,6 +43,7 @@ class Markup:
         self._grammar = grammar
         self._scanner = Scanner(grammar)
         self._tools = tools
+        self._parameters = parameters
         self._verbatim = verbatim
         self._thinking = thinking
         self._unopened = thinking and verbatim  # the opening tag is still to be written
@@ -44,6 +53,7 @@ class Markup:
         self._wrapper: Literal["", "held", "used", "shown"] = ""  # held: it is not clear yet whether it holds a call
         self._opening: list[str] = []  # the held wrapper's tag and the white space after it
         self._body: Body | None = None
+        self._quotes = True  # values may quote calls
         self._strict = False
         self._out: list[Found] = []
         self.thought = thought  # the thinking is over
@@ -121,10 +131,16 @@ class Markup:
         self._space = []
         if self._wrapper == "held":
             self._wrapper, self._opening = "used", []
-        namespaced = self._grammar.namespaced
-        self._body = TreeBody(tag.name) if namespaced else PlainBody(tag.name, strict=self._strict)
+        if self._grammar.namespaced:
+            self._body = TreeBody(tag.name)
+        elif self._quotes and not self._strict:
+            self._body = QuotingBody(tag.name, self._parameters(tag.name))
+        else:
+            self._body = PlainBody(tag.name, strict=self._strict)
 
     def _end(self, ended: Ended) -> None:
+        if isinstance(self._body, QuotingBody) and self._body.misread:
+            self._quotes = False  # what was read ahead is read but once more
         self._body = None
         self._out.append(ended.invocation)
         self._called = self._fresh = True

@@ -149,3 +149,12 @@ def test_values_deeper_than_any_schema_stay_as_they_came() -> None:
     of = {"$ref": "#/$defs/tree"}
     root = {"type": "object", "properties": {"p": of}, "$defs": {"tree": {"type": ["array", "string"], "items": of}}}
     assert ArgumentSchema(msgspec.json.encode(root)).retyped(f'{{"p":{deep}}}') == f'{{"p":{deep}}}'
+
+
+def test_the_names_of_parameters_are_told_unless_others_are_welcome() -> None:
+    parts = {"allOf": [{"properties": {"a": {}}}, {"$ref": "#/$defs/b"}], "$defs": {"b": {"properties": {"b": {}}}}}
+    assert ArgumentSchema(msgspec.json.encode(parts)).names == {"a", "b"}
+    closed = parts | {"additionalProperties": False}
+    assert ArgumentSchema(msgspec.json.encode(closed)).names == {"a", "b"}
+    for welcome in (True, {"type": "string"}):
+        assert ArgumentSchema(msgspec.json.encode(parts | {"additionalProperties": welcome})).names == frozenset()

@@ -112,6 +112,39 @@ M2_CASES: dict[str, tuple[str, list[Found]]] = {
         invoke("Write", content="<think>]~b]ai<minimax:tool_call><invoke name=Bash>"),
         [call("Write", content="<think>]~b]ai<minimax:tool_call><invoke name=Bash>")],
     ),
+    "a whole call in a value": (
+        wrapped(invoke("Write", content="see\n" + wrapped(invoke("Bash", path="x")) + "\nand so on", path="p")),
+        [call("Write", content="see\n" + wrapped(invoke("Bash", path="x")) + "\nand so on", path="p")],
+    ),
+    "a call at the end of a value": (
+        wrapped(invoke("Write", content=invoke("Write", content="a")), invoke("Bash", command="ls")),
+        [call("Write", content=invoke("Write", content="a")), call("Bash", command="ls")],
+    ),
+    "a call in a value of an answer that ends early": (
+        '<invoke name="Write"><parameter name="content">' + invoke("Bash", a="1") + "</parameter>",
+        [call("Write", content=invoke("Bash", a="1"))],
+    ),
+    "an end of a call, then a call, in a value": (
+        wrapped(invoke("Write", content="a </invoke> b " + invoke("Bash", a="1") + "!")),
+        [call("Write", content="a </invoke> b " + invoke("Bash", a="1") + "!")],
+    ),
+    "the beginning of a call in a value": (
+        wrapped(invoke("Write", content='<invoke name="x">', path="p"), invoke("Bash", command="ls")) + "\nso",
+        [call("Write", content='<invoke name="x">', path="p"), call("Bash", command="ls"), TextDelta("so")],
+    ),
+    "the beginning of a wrapper in each value": (
+        wrapped(*(invoke("Write", content="<minimax:tool_call>", path="p") for _ in range(3))),
+        [call("Write", content="<minimax:tool_call>", path="p")] * 3,
+    ),
+    "tags of different kinds in a value": (
+        wrapped(invoke("Write", content="a <minimax:tool_call> b </invoke> c", path="p")),
+        [call("Write", content="a <minimax:tool_call> b </invoke> c", path="p")],
+    ),
+    "a call in a value, and another value that is not closed": (
+        wrapped(f'<invoke name="Write"><parameter name="content">{invoke("Bash", a="1")}</parameter>'
+                '<parameter name="path">p</invoke>') + "\n",
+        [call("Write", content=invoke("Bash", a="1"), path="p")],
+    ),
     "no closing tag before the next parameter": (
         '<invoke name="Bash"><parameter name="a">1\n<parameter name="b">2</parameter></invoke>',
         [call("Bash", a="1", b="2")],
@@ -462,6 +495,39 @@ def test_values_come_back_as_they_were_written(parts: dict[str, list[str]]) -> N
             return
     expected = [Invocation("Write", tuple(Parameter(name, value) for name, value in values.items()))]
     assert read(wrapped(invoke("Write", **values)), size=3) == expected
+
+
+def test_a_parameter_that_the_tool_has_not_is_part_of_an_open_value() -> None:
+    text = wrapped(invoke("Write", content='<xsl:param/><parameter name="x">1</parameter> and', path="p", odd="o"))
+    for size in (1, 3, len(text)):
+        markup = Markup(M2, TOOLS, parameters=lambda tool: frozenset({"content", "path"}))
+        found = [item for start in range(0, len(text), size) for item in markup.feed(text[start : start + size])]
+        expected = call("Write", content='<xsl:param/><parameter name="x">1</parameter> and', path="p", odd="o")
+        assert found + markup.close() == [expected]
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.text("ab\n <>&", min_size=1, max_size=6),
+            st.dictionaries(st.sampled_from("ab"), st.text("ab\n &", max_size=4), max_size=2).map(
+                lambda values: wrapped(invoke("Bash", **values))
+            ),
+        ),
+        max_size=6,
+    ),
+    st.integers(1, 9),
+)
+def test_calls_that_a_value_quotes_are_never_made(parts: list[str], size: int) -> None:
+    value = "x" + "".join(parts)
+    assert read(wrapped(invoke("Write", content=value, path="p")), size=size) == [
+        call("Write", content=value, path="p")
+    ]
+
+
+def test_calls_that_only_begin_in_values_take_linear_time() -> None:
+    one = invoke("Write", content='<invoke name="x">')
+    assert read(wrapped(*[one] * 20_000), size=4096) == [call("Write", content='<invoke name="x">')] * 20_000
 
 
 @pytest.mark.parametrize("piece", ["x" * 8, "</invoke> ", "<a href='x'>", "    \n", "</parameter>z", "<", "]~b]"])

@@ -58,6 +58,9 @@ class _Tools:
     def client(self, name: str) -> str:
         return self._offered[name].name
 
+    def parameters(self, name: str) -> frozenset[str]:
+        return self.schema(name).names
+
     def schema(self, name: str) -> ArgumentSchema:
         """A tool that was not offered takes anything."""
         if name not in self._schemas:
@@ -146,6 +149,7 @@ class MiniMaxDecoder(Ending):
             self._markup = Markup(
                 self._grammar,
                 self._tools.names,
+                parameters=self._tools.parameters,
                 thinking=thinking,
                 thought=self._channel != "" and not thinking,
                 verbatim=self._verbatim,
