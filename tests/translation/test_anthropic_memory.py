@@ -129,6 +129,71 @@ def test_thinking_that_the_client_kept_is_left_alone() -> None:
     assert (sent.notes, content(sent, 1)[0]) == ((), HIDDEN)
 
 
+@pytest.mark.parametrize("written", [{"signature": ""}, {}])
+def test_thinking_goes_back_without_a_signature_to_who_wrote_it_so(written: Json) -> None:
+    """DeepSeek's server for Anthropic's clients signs nothing, and refuses a tool turn without its thinking."""
+    bare = {"type": "thinking", "thinking": "hm", "signature": ""}
+    turns = (turn(bare, call("toolu_1")), result("toolu_1"))
+    state = kept((0, {"type": "thinking", "thinking": "hm", **written}), blocks=2)
+    sent = Anthropic().build(made(request(*turns, thinking="adaptive"), 1, state), TARGET)
+    assert content(sent, 1) == [bare, call("toolu_1")]
+    assert sent.notes == ()
+
+
+def test_thinking_that_broke_off_before_its_signature_does_not_go_back() -> None:
+    broken = {"type": "thinking", "thinking": "hm, l", "signature": ""}
+    asked = request(turn(broken, call("toolu_1")), result("toolu_1"), thinking="adaptive")
+    for state in (b"", kept((0, THOUGHT), blocks=2)):
+        sent = build(made(asked, 1, state))
+        assert content(sent, 1) == [call("toolu_1")]
+        assert rules(sent) == ["thinking-dropped"]
+    whole = THOUGHT | {"signature": ""}
+    sent = Anthropic().build(made(asked, 1, kept((0, whole), blocks=2)), TARGET)
+    assert content(sent, 1) == [whole, call("toolu_1")]
+    assert rules(sent) == ["thinking-dropped", "thinking-restored"]
+
+
+@pytest.mark.parametrize("thinking", ["adaptive", "enabled", "disabled"])
+def test_thinking_that_is_not_signed_is_put_back_into_every_tool_turn(thinking: str) -> None:
+    bare = THOUGHT | {"signature": ""}
+    asked = request(
+        turn(call("toolu_0")), result("toolu_0"), turn(TEXT), {"role": "user", "content": "more"},
+        turn(call("toolu_1")), result("toolu_1"), thinking=thinking,
+    )  # fmt: skip
+    for index in (1, 5):
+        asked = made(asked, index, kept((0, bare), blocks=2))
+    sent = Anthropic().build(asked, TARGET)
+    expected = [] if thinking == "disabled" else [bare]
+    assert [content(sent, index) for index in (1, 3, 5)] == [
+        [*expected, call("toolu_0")],
+        [TEXT],
+        [*expected, call("toolu_1")],
+    ]
+
+
+def test_a_server_that_misses_thinking_which_nobody_has_goes_on_without_any() -> None:
+    asked = request(turn(call("toolu_1")), result("toolu_1"), thinking="adaptive")
+    sent = build(asked)
+    words = "The `content[].thinking` in the thinking mode must be passed back to the API."
+    body = msgspec.json.encode({"error": {"message": words, "type": "invalid_request_error"}})
+    assert Anthropic().failure(TARGET, 400, {}, body).code == "opaque_state_rejected"
+    again = Anthropic().without_state(sent)
+    assert msgspec.json.decode(again.body)["thinking"] == {"type": "disabled"}
+    assert rules(again) == ["opaque-state-dropped"]
+    assert Anthropic().without_state(again) is again
+    some = made(
+        request(turn(call("t0")), result("t0"), turn(call("t1")), result("t1"), thinking="adaptive"),
+        3,
+        kept((0, THOUGHT | {"signature": ""}), blocks=2),
+    )
+    again = Anthropic().without_state(Anthropic().build(some, TARGET))
+    assert msgspec.json.decode(again.body)["thinking"] == {"type": "disabled"}
+    assert b"hm" not in again.body
+    asked = request(turn(TEXT), {"role": "user", "content": "more"}, thinking="adaptive")
+    spoken = build(asked)
+    assert Anthropic().without_state(spoken) is spoken
+
+
 def test_the_retry_after_a_refused_signature_leaves_redacted_thinking_out_too() -> None:
     sent = build(request(turn(THOUGHT, HIDDEN, call("toolu_1")), result("toolu_1")))
     again = Anthropic().without_state(sent)

@@ -10,6 +10,7 @@ from translation.errors import BridgeError
 from translation.providers.anthropic_cache import MARK, marked
 from translation.providers.anthropic_errors import refusal
 from translation.providers.anthropic_history import lacks_thinking, legal, without_thinking
+from translation.providers.anthropic_state import UNSIGNED
 from translation.providers.anthropic_stream import AnthropicStream
 from translation.providers.anthropic_whole import AnthropicWhole
 from translation.sniffing import Sniffed
@@ -51,17 +52,22 @@ class Anthropic:
         return refusal(status, headers, body)
 
     def without_state(self, sent: UpstreamRequest) -> UpstreamRequest:
-        """The same request without any thinking of earlier turns, for the one retry; the same object if it has none."""
+        """The same request without any thinking of earlier turns, for the one retry; the same object if it has none.
+
+        Where there was none, or none that is signed, thinking is what is missed: then the model has to do without it.
+        """
         fields = _split(sent.body)
         raws = _items(fields["messages"])
         kept = [without_thinking(raw) for raw in raws]
         count = sum(old != new for old, new in zip(raws, kept, strict=True))
-        if not count:
+        given = fields.get("thinking", b"")
+        if not count and (b'"disabled"' in given or b'"tool_use"' not in fields["messages"]):
             return sent
+        missed = not count or UNSIGNED.search(fields["messages"]) is not None
         fields["messages"] = _array(kept)
-        if b'"enabled"' in fields.get("thinking", b"") and b'"tool_result"' in kept[-1]:
+        if missed or (b'"enabled"' in given and b'"tool_result"' in kept[-1]):
             fields |= _thinking_off(fields)
-        what = f"the upstream did not take a signature: the thinking of {count} messages was left out"
+        what = f"the upstream did not take the thinking of earlier turns: that of {count} messages was left out"
         note = Note("substitution", "opaque-state-dropped", what)
         return replace(sent, body=_object(fields), notes=(*sent.notes, note))
 

@@ -27,6 +27,7 @@ SIGNATURE = re.compile(
     r"Invalid `(?:signature|data)` in `(?:redacted_)?thinking`|thinking\.signature: Field required"
     r"|each thinking block must contain thinking|blocks in the latest assistant message cannot be modified"
     r"|Expected `thinking` or `redacted_thinking`, but found"
+    r"|thinking` in the thinking mode must be passed back"  # DeepSeek's server for Anthropic's clients
 )
 ACCOUNT = re.compile(r"credit balance is too low", re.IGNORECASE)
 

@@ -12,7 +12,7 @@ from translation.adapter import Target
 from translation.history import NO_CONTENT, joined
 from translation.names import ToolNames
 from translation.providers.anthropic_searches import own, served
-from translation.providers.anthropic_state import remembered
+from translation.providers.anthropic_state import is_unsigned, remembered, unsigned
 from translation.state import OUR_SIGNATURE
 from translation.values import Block, Message, Note, RedactedThinking, Request, Thinking, ToolResult, ToolUse
 
@@ -32,20 +32,24 @@ def legal(request: Request, target: Target) -> tuple[tuple[Message, ...], list[N
         if ran is not None:
             claudes = own(claudes, index, target.upstream, ran, notes)
         messages[index] = _renamed(claudes, index, notes)
-    if request.thinking is not None and request.thinking.kind == "enabled":
-        _remember(messages, target.upstream, notes)
+    thinking = request.thinking.kind if request.thinking is not None else ""
+    if thinking == "enabled" or (thinking != "disabled" and any(map(is_unsigned, request.messages))):
+        _remember(messages, target.upstream, notes, fixed=thinking == "enabled")
     return tuple(_ended(messages, notes)), notes
 
 
-def _remember(messages: list[Message], upstream: str, notes: list[Note]) -> None:
-    """The tool turn that goes on gets back the thinking that the client left out of it."""
+def _remember(messages: list[Message], upstream: str, notes: list[Note], *, fixed: bool) -> None:
+    """The tool turn that goes on gets back the thinking that the client left out of it, if that has to be there.
+
+    Where thinking is not signed, it is a server that is only like Anthropic, and may want that of every tool turn.
+    """
     for index in range(len(messages) - 1, -1, -1):
         message = messages[index]
         if message.role == "user" and not any(isinstance(block, ToolResult) for block in message.blocks):
-            return
+            fixed = False
         if message.role != "assistant" or any(map(_is_thinking, message.blocks)):
             continue
-        whole = remembered(message, upstream)
+        whole = remembered(message, upstream) if fixed or is_unsigned(message) else None
         if whole is not None:
             messages[index] = whole
             what = f"messages.{index}: its thinking, which the client left out, was put back"
@@ -98,17 +102,21 @@ def _with_end(message: Message, index: int, notes: list[Note]) -> Message:
 
 
 def _unwelcome(message: Message, upstream: str) -> str:
-    """By provenance, never by looks. What the store does not know passes, unless it bears no signature or our own."""
+    """By provenance, never by looks. What the store does not know passes, unless it bears no signature or our own.
+
+    What breaks off bears none either, so only thinking that is known to be whole is given back without one.
+    """
     if message.role != "assistant" or not any(map(_is_thinking, message.blocks)):
         return ""
     links = [block.link for block in message.blocks if isinstance(block, ToolUse) and block.link is not None]
     makers = {link.origin.upstream for link in links} | ({message.origin.upstream} if message.origin else set())
     if makers - {upstream}:
         return f"{', '.join(sorted(makers - {upstream}))} made it"
-    signatures = [block.signature for block in message.blocks if isinstance(block, Thinking)]
-    if not makers and any(signature.startswith(OUR_SIGNATURE) for signature in signatures):
+    thinking = [block for block in message.blocks if isinstance(block, Thinking)]
+    if not makers and any(block.signature.startswith(OUR_SIGNATURE) for block in thinking):
         return "it bears the bridge's own signature"
-    return "" if all(signatures) else "it bears no signature"
+    bare = [block.text for block in thinking if not block.signature]
+    return "" if not bare or unsigned(message, upstream).issuperset(bare) else "it bears no signature"
 
 
 def _is_thinking(block: Block) -> bool:

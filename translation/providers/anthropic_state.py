@@ -1,5 +1,7 @@
 """Claude's thinking, kept for clients that drop it: inside a tool turn the API refuses an answer without it."""
 
+import re
+
 import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
@@ -7,6 +9,10 @@ from msgspec.structs import replace
 from translation.client.stored import dump_message, parse_blocks
 from translation.state import opaque
 from translation.values import Message
+
+# What no text holds, since its quotes are escaped: as `thinking_block` writes it, and as anyone may.
+BARE = b'"signature":""'
+UNSIGNED = re.compile(rb'"signature"\s*:\s*""')
 
 
 class Kept(Struct, frozen=True):
@@ -44,6 +50,25 @@ class Memory:
 
     def state(self, blocks: int) -> bytes:
         return msgspec.json.encode(State(tuple(self._kept), blocks)) if self._kept else b""
+
+
+class _Thinking(Struct):
+    thinking: str = ""
+    signature: str = ""
+
+
+def is_unsigned(message: Message) -> bool:
+    """Whether there is such thinking in an answer."""
+    return message.origin is not None and BARE in message.origin.state
+
+
+def unsigned(message: Message, upstream: str) -> frozenset[str]:
+    """The thinking that this upstream wrote in an answer without signing it: servers that are only like Anthropic do,
+    and some of them want it back."""
+    kept = opaque(message, upstream)
+    pieces = msgspec.json.decode(kept, type=State).thinking if kept else ()
+    written = [msgspec.json.decode(piece.block, type=_Thinking) for piece in pieces]
+    return frozenset(block.thinking for block in written if not block.signature)
 
 
 class _Wire(Struct):

@@ -29,7 +29,7 @@ from translation.events import (
 from translation.names import is_name
 from translation.nulls import without_nulls
 from translation.providers.anthropic_errors import in_band
-from translation.providers.anthropic_state import Memory
+from translation.providers.anthropic_state import Memory, thinking_block
 from translation.providers.anthropic_wire import (
     BLOCK,
     LOOSE_MESSAGE,
@@ -91,8 +91,10 @@ class AnthropicWhole:
         reason, sequence = message.stop_reason or "", message.stop_sequence or ""
         out: list[Event] = [self._frame(MessageStart(message.id, message.model, usage))]
         for index, raw in enumerate(content):
-            if BLOCK.decode(raw).type in ("thinking", "redacted_thinking"):
-                self._memory.keep(index, bytes(raw))
+            block = BLOCK.decode(raw)
+            if block.type in ("thinking", "redacted_thinking"):
+                bare = block.type == "thinking" and not block.signature
+                self._memory.keep(index, thinking_block(block.thinking or "", "") if bare else bytes(raw))
             out += self._block(index, raw)
         out.append(self._frame(MessageDelta(reason, usage, sequence, details.explanation or ""), closing=True))
         out.append(self._frame(MessageStop(), closing=True))
