@@ -18,6 +18,7 @@ from translation.values import (
     Document,
     Image,
     Message,
+    Origin,
     Other,
     RedactedThinking,
     Request,
@@ -227,6 +228,15 @@ def test_what_another_provider_searched_is_told_as_text() -> None:
         {"text": '[server_tool_use web_search: {"query":"q"}]'},
         {"text": '[web_search_tool_result: {"content":[]}]'},
     ]
+
+
+def test_what_gemini_searched_itself_is_no_part_of_its_answer() -> None:
+    use = ServerToolUse("srvtoolu_1", "web_search", b'{"query":"q"}')
+    result = ServerToolResult("web_search_tool_result", "srvtoolu_1", b'{"type":"web_search_tool_result","content":[]}')
+    answer = Message("assistant", (Text("Sunny."), use, result), origin=Origin("gemini", "gemini-2.5-flash"))
+    given = request(HELLO, answer, HELLO)
+    assert body(given)["contents"][1]["parts"] == [{"text": "Sunny."}]
+    assert rules(given) == []
 
 
 # ---------------------------------------------------------------- generationConfig

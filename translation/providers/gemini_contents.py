@@ -36,6 +36,7 @@ SENTINEL = "skip_thought_signature_validator"
 CALL_ID = "functionCall.id"  # which some servers of Gemini's give out and refuse to take back
 CONTINUE = "Continue."
 NO_CONTENT = "(no visible content)"
+SEARCHED = ("server_tool_use", "web_search_tool_result")  # how an answer shows Google's search
 IMAGES = ("image/png", "image/jpeg", "image/webp", "image/heic", "image/heif")
 EXTENSIONS = {
     "png": "image/png",
@@ -118,8 +119,13 @@ class _Contents:
                 origin = block.link.origin if block.link else None
                 parts.append(signed(self._call(block), self._state(origin).signature))
             elif type(block) not in (Thinking, RedactedThinking):  # another's reasoning is never told as text
-                parts += self._worded(block)
+                parts += self._worded(block) if not self._is_own_search(message, block) else []
         return parts
+
+    def _is_own_search(self, message: Message, block: Block) -> bool:
+        """What Gemini itself searched is no part of what it said: it would take to writing such lines."""
+        searched = isinstance(block, ServerToolUse | ServerToolResult) and block.type in SEARCHED
+        return searched and message.origin is not None and message.origin.upstream == self._target.upstream
 
     def _call(self, block: ToolUse) -> Part:
         head: Part = {"name": self._names.upstream(block.name)}
