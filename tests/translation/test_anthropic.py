@@ -511,6 +511,13 @@ def test_overflow_keeps_the_sentence_that_clients_know() -> None:
     assert found.message == "prompt is too long: 215692 tokens > 200000 maximum"
 
 
+def test_an_answer_that_does_not_fit_is_told_in_the_words_at_which_clients_ask_for_less() -> None:
+    message = "input length and `max_tokens` exceed context limit: 186433 + 20000 > 200000, decrease input length or "
+    message += "`max_tokens` and try again"
+    found = failure(400, "invalid_request_error", message)
+    assert (type(found), found.message) == (UpstreamRefused, message)
+
+
 @pytest.mark.parametrize(
     "message",
     [

@@ -8,6 +8,7 @@ from msgspec import Struct
 from translation.errors import (
     OPAQUE_STATE_REJECTED,
     BridgeError,
+    PromptTooLong,
     TooLarge,
     UpstreamFailed,
     UpstreamKeyRefused,
@@ -105,6 +106,6 @@ def _fault(kind: type[BridgeError], complaint: Complaint, wait: float | None, co
         if SIGNATURE.search(complaint.message):
             return UpstreamRefused(complaint.message, code=OPAQUE_STATE_REJECTED)
         too_long = overflow(complaint.message)
-        if too_long is not None:
+        if isinstance(too_long, PromptTooLong):  # else it is the answer: clients ask for less at Anthropic's own words
             return too_long
     return kind(complaint.message, code=code, retry_after=wait)
