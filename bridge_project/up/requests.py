@@ -1,14 +1,17 @@
 """uvicorn's HTTP, with an end for heads that never end, and for bodies that nobody waits for any more: who only holds a
-connection open must not have it for long. And with a word to whoever answers when the client leaves meanwhile, and one
-write for a response's head and what follows it."""
+connection open must not have it for long. With a word to whoever answers when the client leaves meanwhile, one write
+for a response's head and what follows it, and the body of a request that would rather speak HTTP/2 (every Java
+client's, by default), which httptools skips."""
 
 from asyncio import AbstractEventLoop, BaseTransport, TimerHandle, Transport
 from collections.abc import Callable
 from typing import Any, cast
 
+import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 HEAD_SECONDS = 30.0
+INVALID = "Invalid HTTP request received."
 REST_SECONDS = 300.0  # of a body whose request was answered before it had come: a client may want to send all of it
 
 
@@ -56,6 +59,18 @@ class Requests(HttpToolsProtocol):
         super().connection_made(cast("Transport", transport))
         self._expect(self.head_seconds)
 
+    def data_received(self, data: bytes) -> None:
+        self._unset_keepalive_if_required()
+        while data:
+            data = self._read(data)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """As uvicorn's, but white space after a value is none of it."""
+        name, value = name.lower(), value.rstrip()
+        if name == b"expect" and value.lower() == b"100-continue":
+            self.expect_100_continue = True
+        self.headers.append((name, value))
+
     def on_message_begin(self) -> None:
         super().on_message_begin()
         cast("dict[str, object]", self.scope)["toolbridge.watch"] = self.watch
@@ -65,7 +80,8 @@ class Requests(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._came()
         self._unset_keepalive_if_required()
-        super().on_headers_complete()
+        if not self._wishes():
+            super().on_headers_complete()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         cycle.transport = cast("Transport", Head(cycle, self.loop))
@@ -77,6 +93,8 @@ class Requests(HttpToolsProtocol):
             self._expect(self.rest_seconds)
 
     def on_message_complete(self) -> None:
+        if self._wishes():
+            return
         super().on_message_complete()
         if self._late is not None:  # the rest of what was answered: uvicorn would wait for the next request for ever
             self._came()
@@ -95,6 +113,32 @@ class Requests(HttpToolsProtocol):
         self._leave = leave
         self.flow.resume_reading()  # after a large body nothing is read, not even that nobody is there
         return self._unwatch
+
+    def _wishes(self) -> bool:
+        """For a protocol that is not spoken here: httptools takes what follows the head for that protocol's."""
+        return self.parser.should_upgrade() and self._get_upgrade() is not None and not self._should_upgrade()
+
+    def _read(self, data: bytes) -> bytes:
+        """Returns what is still to be read."""
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            if self._wishes():
+                return self._without_its_wish() + data[upgrade.args[0] :]
+            self.handle_websocket_upgrade()
+        except httptools.HttpParserError:
+            self.logger.warning(INVALID)
+            self.send_400_response(INVALID)
+        return b""
+
+    def _without_its_wish(self) -> bytes:
+        """The head once more, for a parser that goes on with the body after it."""
+        version = self.parser.get_http_version().encode()
+        lines = [self.parser.get_method() + b" " + self.url + b" HTTP/" + version]
+        lines += [name + b": " + value for name, value in self.headers if name != b"upgrade"]
+        self.parser = httptools.HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        return b"\r\n".join([*lines, b"", b""])
 
     def _unwatch(self) -> None:
         self._leave = None

@@ -1,0 +1,61 @@
+"""Odd but legal ways to send a request: none of them is seen in the answer."""
+
+import json
+import socket
+from contextlib import closing
+
+import pytest
+
+from tests.api.conftest import CHAT, Served
+from tests.servers import chat
+from tests.servers.client import Client, body
+
+ASKED = json.dumps(body("Hi")).encode()
+# What Java's HttpClient sends with every request to an http:// address, unless it is told not to.
+WISH = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAAAAIAAAABAAMAAABkAAQBAAAA\r\n"
+CHUNKED = b"transfer-encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(ASKED), ASKED)
+WHOLE = b"content-length: %d\r\n\r\n%b" % (len(ASKED), ASKED)
+
+
+def told(served: Served, *parts: bytes, statuses: int = 1) -> bytes:
+    """All that a connection is told, until so many answers have come or it is closed."""
+    heard = b""
+    with closing(socket.create_connection(("127.0.0.1", served.bridge.port), timeout=10)) as sock:
+        for part in parts:
+            sock.sendall(part)
+        while heard.count(b"HTTP/1.1 ") < statuses or not heard.endswith(b"}"):
+            more = sock.recv(65536)
+            if not more:
+                break
+            heard += more
+    return heard
+
+
+def request(client: Client, rest: bytes, wish: bytes = WISH) -> bytes:
+    return b"POST /v1/messages HTTP/1.1\r\nhost: 127.0.0.1\r\nx-api-key: %b\r\n%b%b" % (
+        client.api_key.encode(),
+        wish,
+        rest,
+    )
+
+
+@pytest.mark.parametrize("rest", [WHOLE, CHUNKED])
+def test_a_wish_for_another_protocol_does_not_cost_the_body(client: Client, served: Served, rest: bytes) -> None:
+    served.upstream.always(CHAT, chat.text("Hello."))
+    asked = request(client, rest)
+    assert told(served, asked + asked, statuses=2).count(b'"text":"Hello."') == 2
+    assert told(served, *(asked[at : at + 50] for at in range(0, len(asked), 50))).count(b'"text":"Hello."') == 1
+    assert {len(sent.json()["messages"]) for sent in served.upstream.requests} == {1}
+
+
+def test_a_wish_without_a_body_is_passed_over(client: Client, served: Served) -> None:
+    asked = request(client, b"\r\n").replace(b"POST /v1/messages", b"GET /v1/models")
+    assert told(served, asked * 2, statuses=2).count(b"200 OK") == 2
+    tunnel = asked.replace(b"GET /v1/models", b"CONNECT x:1") + b"{}"
+    assert b" 400 " in told(served, tunnel)
+
+
+def test_white_space_around_a_header_is_none_of_it(client: Client, served: Served) -> None:
+    served.chat(chat.text("Hello."))
+    padded = request(client, WHOLE, wish=b"anthropic-version:  2023-06-01 \t\r\n").replace(b"\r\nan", b" \r\nan")
+    assert b"Hello." in told(served, padded)
