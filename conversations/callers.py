@@ -1,7 +1,7 @@
 """Who is calling: the API key of a request, from a cache that changes reach within a second."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from conversations.keys import digest
@@ -19,13 +19,12 @@ class Callers:
         self._changes = 0
 
     async def authenticate(self, headers: Mapping[str, str]) -> KeyRow:
-        secret = secret_of(headers)
-        if not secret:
-            raise Unauthenticated("x-api-key header is required")
-        key = await self._find(digest(secret))
-        if key is None or (key.expires_at is not None and key.expires_at <= time.time()):
-            raise Unauthenticated("invalid x-api-key")
-        return key
+        secrets = secrets_of(headers)
+        for secret in secrets:
+            key = await self._find(digest(secret))
+            if key is not None and (key.expires_at is None or key.expires_at > time.time()):
+                return key
+        raise unknown(secrets)
 
     def forget(self, key_digest: str) -> None:
         self._known.pop(key_digest, None)
@@ -46,6 +45,12 @@ class Callers:
         return found
 
 
-def secret_of(headers: Mapping[str, str]) -> str:
+def secrets_of(headers: Mapping[str, str]) -> list[str]:
+    """What a client shows; of two, one may be meant for somebody else."""
     scheme, _, bearer = headers.get("authorization", "").partition(" ")
-    return headers.get("x-api-key", "") or (bearer.strip() if scheme.lower() == "bearer" else "")
+    shown = headers.get("x-api-key", ""), bearer.strip() if scheme.lower() == "bearer" else ""
+    return [secret for secret in shown if secret]
+
+
+def unknown(secrets: Sequence[str]) -> Unauthenticated:
+    return Unauthenticated("invalid x-api-key" if secrets else "x-api-key header is required")

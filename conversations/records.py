@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from conversations import message_rows, secrets, sent_rows, usage_rows
-from conversations.callers import secret_of
+from conversations.callers import secrets_of
 from conversations.state import Sent
 from conversations.storable import digest, words
 from conversations.store.database import timestamp
@@ -182,8 +182,8 @@ def _blob(raw: bytes) -> tuple[bytes, bytes]:
 
 
 def kept_headers(headers: dict[str, str]) -> bytes:
-    secret = secret_of(headers) or None
-    shown = {name: value for name, value in headers.items() if not _is_secret(name) and value != secret}
+    hidden = secrets_of(headers)
+    shown = {name: value for name, value in headers.items() if not _is_secret(name) and value not in hidden}
     encoded = msgspec.json.encode(shown)
     return encoded if len(encoded) <= HEADER_LIMIT else b"{}"
 

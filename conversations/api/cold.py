@@ -7,12 +7,12 @@ from django.db import models
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
 from conversations import ids
-from conversations.callers import secret_of
+from conversations.callers import secrets_of, unknown
 from conversations.keys import digest
 from conversations.models import ApiKey
 from conversations.storable import storable
 from translation.client.render import MESSAGES
-from translation.errors import BridgeError, InvalidRequest, MethodNotAllowed, Unauthenticated
+from translation.errors import BridgeError, InvalidRequest, MethodNotAllowed
 from translation.openai_client.render import ChatRenderer
 from translation.renderer import Renderer
 
@@ -31,13 +31,12 @@ def request_id(request: HttpRequest) -> str:
 
 def caller(request: HttpRequest) -> ApiKey:
     """For ninja's `auth`: the key, or the API's own 401."""
-    secret = secret_of({name.lower(): value for name, value in request.headers.items()})
-    if not secret:
-        raise Unauthenticated("x-api-key header is required")
-    key = ApiKey.objects.usable().filter(digest=digest(secret)).first()
-    if key is None:
-        raise Unauthenticated("invalid x-api-key")
-    return key
+    secrets = secrets_of({name.lower(): value for name, value in request.headers.items()})
+    for secret in secrets:
+        key = ApiKey.objects.usable().filter(digest=digest(secret)).first()
+        if key is not None:
+            return key
+    raise unknown(secrets)
 
 
 def owner(request: HttpRequest) -> ApiKey:

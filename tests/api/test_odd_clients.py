@@ -4,6 +4,7 @@ import json
 import socket
 from contextlib import closing
 
+import httpx
 import pytest
 
 from tests.api.conftest import CHAT, Served
@@ -59,3 +60,13 @@ def test_white_space_around_a_header_is_none_of_it(client: Client, served: Serve
     served.chat(chat.text("Hello."))
     padded = request(client, WHOLE, wish=b"anthropic-version:  2023-06-01 \t\r\n").replace(b"\r\nan", b" \r\nan")
     assert b"Hello." in told(served, padded)
+
+
+@pytest.mark.parametrize("path", ["/v1/messages/count_tokens", "/v1/models"])
+def test_of_two_keys_the_one_that_is_known_counts(client: Client, path: str) -> None:
+    known, other = client.api_key, "sk-ant-for-somebody-else"
+    method, sent = ("GET", None) if path.endswith("models") else ("POST", body("Hi"))
+    for key, bearer, status in ((known, other, 200), (other, known, 200), (other, other, 401)):
+        headers = {"x-api-key": key, "authorization": f"Bearer {bearer}"}
+        answer = httpx.request(method, f"{client.http.base_url}{path}", json=sent, headers=headers)
+        assert answer.status_code == status, answer.text
