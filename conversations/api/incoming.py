@@ -5,6 +5,7 @@ they are, with the client.
 """
 
 import asyncio
+import zlib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -17,6 +18,7 @@ BODY_LIMIT = 32 * 1024 * 1024
 BODY_SECONDS = 300.0  # the largest at a megabit per second
 LARGE = 1024 * 1024
 UNKNOWN = 8 * LARGE  # what a body without a length is taken for
+CODINGS = {"": 0, "identity": 0, "gzip": 31, "x-gzip": 31, "deflate": 15}  # zlib's word for each
 REST = 0.01  # seconds after so much of a large one: the others go on meanwhile
 
 
@@ -30,12 +32,14 @@ def announced(headers: Mapping[str, str]) -> int:
     size = int(declared) if declared.isdecimal() else UNKNOWN if "transfer-encoding" in headers else 0
     if size > BODY_LIMIT:
         raise TooLarge(f"request exceeds the maximum size of {BODY_LIMIT} bytes")
-    if headers.get("content-encoding", "identity") not in ("", "identity"):
-        raise InvalidRequest(
-            f"content-encoding: {headers['content-encoding']} is not supported",
-            code="request_body_encoding_unsupported",
-        )
-    return size
+    coding = coding_of(headers)
+    if coding not in CODINGS:
+        raise InvalidRequest(f"content-encoding: {coding} is not supported", code="request_body_encoding_unsupported")
+    return max(size, UNKNOWN) if CODINGS[coding] else size
+
+
+def coding_of(headers: Mapping[str, str]) -> str:
+    return headers.get("content-encoding", "").strip().lower()
 
 
 async def read_body(receive: Receive, seconds: float = BODY_SECONDS) -> bytes:
@@ -58,3 +62,24 @@ async def read_body(receive: Receive, seconds: float = BODY_SECONDS) -> bytes:
                     await asyncio.sleep(REST)
     except TimeoutError:
         raise TooSlow(f"the request's body did not arrive within {seconds:g} seconds") from None
+
+
+async def unpacked(body: bytes, headers: Mapping[str, str]) -> bytes:
+    """As the client wrote it before it was packed."""
+    window = CODINGS[coding_of(headers)]
+    return await asyncio.to_thread(_inflated, body, window) if window else body
+
+
+def _inflated(body: bytes, window: int) -> bytes:
+    stream = zlib.decompressobj(window)
+    try:
+        plain = stream.decompress(body, BODY_LIMIT + 1)
+    except zlib.error:
+        plain = b""
+    if len(plain) > BODY_LIMIT:
+        raise TooLarge(
+            f"request exceeds the maximum size of {BODY_LIMIT} bytes", code="request_body_too_large_after_decoding"
+        )
+    if not stream.eof or stream.unused_data:
+        raise InvalidRequest("content-encoding: the body is not packed like that", code="request_body_encoding_invalid")
+    return plain

@@ -12,7 +12,7 @@ from typing import Any
 
 from conversations import ids
 from conversations.api.exchange import LeanRequest, LeanResponse
-from conversations.api.incoming import LARGE, ClientGone, Receive, announced, read_body
+from conversations.api.incoming import LARGE, ClientGone, Receive, announced, read_body, unpacked
 from conversations.process import current
 from conversations.store import patience
 from translation.errors import BridgeError, OwnFault
@@ -43,7 +43,7 @@ async def serve(operation: Operation, refuse: Refuse, scope: Mapping[str, Any], 
             process.ready()
             await process.callers.authenticate(headers)
             async with process.room.taken(size) as place:
-                request.lean_body = await read_body(receive)
+                request.lean_body = await unpacked(await read_body(receive), headers)
                 place.resize(len(request.lean_body))
                 await _serve(operation, refuse, request, receive, send)
     except ClientGone:

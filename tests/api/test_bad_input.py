@@ -137,12 +137,6 @@ def test_40_mb_are_too_large_declared_or_not(client: Client, served: Served) -> 
     assert client.conversations() == []
 
 
-def test_an_encoded_body_is_refused_by_its_code(client: Client) -> None:
-    response = client.http.post("/v1/messages", content=b"x", headers={"content-encoding": "gzip"})
-    assert response.status_code == 400
-    assert response.json()["error"]["details"]["error_code"] == "request_body_encoding_unsupported"
-
-
 @pytest.mark.parametrize(
     ("method", "path"), [("GET", "/v1/messages"), ("POST", "/v1/nothing"), ("PUT", "/v1/conversations"), ("GET", "/v1")]
 )

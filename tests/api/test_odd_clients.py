@@ -1,12 +1,15 @@
 """Odd but legal ways to send a request: none of them is seen in the answer."""
 
+import gzip
 import json
 import socket
+import zlib
 from contextlib import closing
 
 import httpx
 import pytest
 
+from conversations.api.incoming import BODY_LIMIT
 from tests.api.conftest import CHAT, Served
 from tests.servers import chat
 from tests.servers.client import Client, body
@@ -70,3 +73,47 @@ def test_of_two_keys_the_one_that_is_known_counts(client: Client, path: str) -> 
         headers = {"x-api-key": key, "authorization": f"Bearer {bearer}"}
         answer = httpx.request(method, f"{client.http.base_url}{path}", json=sent, headers=headers)
         assert answer.status_code == status, answer.text
+
+
+def packed(client: Client, content: bytes, coding: str) -> httpx.Response:
+    return client.http.post("/v1/messages", content=content, headers={"content-encoding": coding})
+
+
+@pytest.mark.parametrize(
+    ("content", "coding"),
+    [
+        (gzip.compress(ASKED), "gzip"),
+        (gzip.compress(ASKED), "GZIP"),
+        (zlib.compress(ASKED), "deflate"),
+        (ASKED, "Identity"),
+    ],
+)
+def test_a_packed_body_is_read(client: Client, served: Served, content: bytes, coding: str) -> None:
+    served.chat(chat.text("Hello."))
+    assert packed(client, content, coding).json()["content"][0]["text"] == "Hello."
+
+
+@pytest.mark.parametrize(
+    ("content", "coding", "status", "code"),
+    [
+        (b"x", "gzip", 400, "request_body_encoding_invalid"),
+        (ASKED, "gzip", 400, "request_body_encoding_invalid"),
+        (gzip.compress(ASKED)[:-1], "gzip", 400, "request_body_encoding_invalid"),
+        (gzip.compress(ASKED) + b"more", "gzip", 400, "request_body_encoding_invalid"),
+        (b"", "deflate", 400, "request_body_encoding_invalid"),
+        (ASKED, "br", 400, "request_body_encoding_unsupported"),
+        (gzip.compress(b" " * (BODY_LIMIT + 1)), "gzip", 413, "request_body_too_large_after_decoding"),
+    ],
+)
+def test_a_body_that_is_not_packed_as_it_says_has_its_own_code(
+    client: Client, content: bytes, coding: str, status: int, code: str
+) -> None:
+    answer = packed(client, content, coding)
+    assert (answer.status_code, answer.json()["error"]["details"]["error_code"]) == (status, code)
+
+
+def test_a_packed_body_is_unpacked_only_for_who_has_a_key(served: Served) -> None:
+    answer = httpx.post(
+        f"{served.bridge.url}/v1/messages", content=b"x", headers={"content-encoding": "gzip", "x-api-key": "nobody's"}
+    )
+    assert answer.status_code == 401
