@@ -111,18 +111,28 @@ SIGNS = (  # in an error's type or code
 )
 
 
+# By the HTTP status, at every provider. Of the others that begin with 4 the request is to blame.
 FAULTS: dict[int, type[BridgeError]] = {
     401: UpstreamKeyRefused,
+    402: UpstreamKeyRefused,
     403: UpstreamKeyRefused,
     404: UpstreamModelMissing,
-    402: UpstreamKeyRefused,
     408: UpstreamTimeout,
     413: TooLarge,
+    424: UpstreamFailed,  # text-generation-inference: what broke while it answered
+    425: UpstreamFailed,
     429: UpstreamRateLimited,
+    499: UpstreamFailed,  # Google gives up on answers under load, and calls them cancelled
     503: UpstreamOverloaded,
     504: UpstreamTimeout,
     529: UpstreamOverloaded,
 }
+
+
+def meant(status: int) -> type[BridgeError]:
+    return FAULTS.get(status, UpstreamRefused if 400 <= status < 500 else UpstreamFailed)
+
+
 SPENT = ("insufficient_quota", "exceeded_current_quota_error")  # OpenAI's word and Kimi's, as type or code
 PREFIXES = dict.fromkeys((401, 402, 403), "the bridge's upstream key was refused: ")
 
@@ -136,8 +146,7 @@ def fault(status: int, complaint: Complaint, wait: float | None) -> BridgeError:
             return too_long
     if status == 429 and (complaint.type in SPENT or complaint.code in SPENT):
         return UpstreamQuotaSpent(complaint.sentence, retry_after=wait)
-    rest = UpstreamRefused if 400 <= status < 500 else UpstreamFailed
-    return FAULTS.get(status, rest)(PREFIXES.get(status, "") + complaint.sentence, retry_after=wait)
+    return meant(status)(PREFIXES.get(status, "") + complaint.sentence, retry_after=wait)
 
 
 def retry_after(headers: dict[str, str]) -> float | None:

@@ -460,6 +460,7 @@ def failure(status: int, kind: str, message: str, **headers: str) -> BridgeError
         (413, "request_too_large", TooLarge, "request_too_large"),
         (422, "invalid_request_error", UpstreamRefused, "invalid_request_error"),
         (429, "rate_limit_error", UpstreamRateLimited, "rate_limit_error"),
+        (499, "api_error", UpstreamFailed, "api_error"),
         (500, "api_error", UpstreamFailed, "api_error"),
         (503, "api_error", UpstreamOverloaded, "overloaded_error"),
         (504, "timeout_error", UpstreamTimeout, "timeout_error"),

@@ -20,7 +20,7 @@ from translation.errors import (
 )
 from translation.names import is_name
 from translation.overflow import overflow
-from translation.refusals import Complaint, heard, read, retry_after
+from translation.refusals import Complaint, heard, meant, read, retry_after
 from translation.unreadable import UNREADABLE
 
 # Thinking that is not as Claude wrote it, or not where it has to be.
@@ -44,18 +44,6 @@ TYPES: dict[str, type[BridgeError]] = {
     "overloaded_error": UpstreamOverloaded,
     "api_error": UpstreamFailed,
 }
-STATUSES: dict[int, type[BridgeError]] = {
-    401: UpstreamKeyRefused,
-    402: UpstreamKeyRefused,
-    403: UpstreamKeyRefused,
-    404: UpstreamModelMissing,
-    408: UpstreamTimeout,
-    413: TooLarge,
-    429: UpstreamRateLimited,
-    503: UpstreamOverloaded,
-    504: UpstreamTimeout,
-    529: UpstreamOverloaded,
-}
 
 
 class _Details(Struct):
@@ -75,18 +63,14 @@ _BODY = msgspec.json.Decoder(_Body)
 
 def refusal(status: int, headers: dict[str, str], body: bytes) -> BridgeError:
     complaint = heard(status, body)
-    return _fault(_meant(status), complaint, retry_after(headers), _code(body))
+    return _fault(meant(status), complaint, retry_after(headers), _code(body))
 
 
 def in_band(data: bytes) -> BridgeError:
     """An `error` event: the status line is gone, the type tells; without one the code."""
     complaint = read(data) or Complaint("the upstream ended its stream with an error")
-    kind = TYPES.get(complaint.type) or _meant(complaint.status or 500)
+    kind = TYPES.get(complaint.type) or meant(complaint.status or 500)
     return _fault(kind, complaint, None, _code(data))
-
-
-def _meant(status: int) -> type[BridgeError]:
-    return STATUSES.get(status, UpstreamRefused if status < 500 else UpstreamFailed)
 
 
 def _code(body: bytes) -> str | None:

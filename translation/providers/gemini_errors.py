@@ -8,7 +8,6 @@ from msgspec import Struct
 from translation.errors import (
     OPAQUE_STATE_REJECTED,
     BridgeError,
-    TooLarge,
     UpstreamFailed,
     UpstreamKeyRefused,
     UpstreamModelMissing,
@@ -18,7 +17,7 @@ from translation.errors import (
     UpstreamTimeout,
 )
 from translation.overflow import overflow
-from translation.refusals import heard, retry_after
+from translation.refusals import heard, meant, retry_after
 from translation.unreadable import UNREADABLE
 
 LONGEST = 2000  # characters of Google's message that are passed on
@@ -39,21 +38,12 @@ CLASSES: dict[str, type[BridgeError]] = {
     "UNAVAILABLE": UpstreamOverloaded,
     "DEADLINE_EXCEEDED": UpstreamTimeout,
     "INTERNAL": UpstreamFailed,
+    "CANCELLED": UpstreamFailed,
+    "ABORTED": UpstreamFailed,
     "INVALID_ARGUMENT": UpstreamRefused,
     "FAILED_PRECONDITION": UpstreamRefused,
     "OUT_OF_RANGE": UpstreamRefused,
     "UNIMPLEMENTED": UpstreamRefused,
-}
-STATUSES: dict[int, type[BridgeError]] = {
-    401: UpstreamKeyRefused,
-    403: UpstreamKeyRefused,
-    404: UpstreamModelMissing,
-    408: UpstreamTimeout,
-    413: TooLarge,
-    429: UpstreamRateLimited,
-    503: UpstreamOverloaded,
-    504: UpstreamTimeout,
-    529: UpstreamOverloaded,
 }
 
 
@@ -93,8 +83,7 @@ def described(error: Error, status: int = 0, wait: float | None = None) -> Bridg
     too_long = overflow(message)
     if too_long is not None:
         return too_long
-    usual: type[BridgeError] = UpstreamRefused if 400 <= number < 500 else UpstreamFailed
-    kind = CLASSES.get(error.status) or STATUSES.get(number, usual)
+    kind = CLASSES.get(error.status) or meant(number)
     if kind is UpstreamKeyRefused:
         return _key_refused(number, error)
     if kind is UpstreamRefused and SIGNATURE.search(message):
