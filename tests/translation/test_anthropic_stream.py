@@ -15,11 +15,13 @@ from translation.accumulator import Accumulator
 from translation.client.render import message_body, sse
 from translation.errors import TruncatedStream, UpstreamProtocolError
 from translation.events import (
+    BlockStop,
     Event,
     Failed,
     Finished,
     Frame,
     MessageDelta,
+    MessageStop,
     ToolEnded,
     ToolStarted,
     WireEvent,
@@ -29,7 +31,7 @@ from translation.providers.anthropic import Anthropic
 from translation.providers.anthropic_stream import AnthropicStream
 from translation.providers.anthropic_whole import AnthropicWhole
 from translation.relay import RelayWriter
-from translation.values import Usage
+from translation.values import Tool, Usage
 
 CASES = cases("anthropic")
 
@@ -208,10 +210,13 @@ def test_the_bytes_tell_what_an_answer_is_whatever_its_content_type(name: str, c
     assert passed(replace(case, content_type=content_type), [case.upstream])[0] == passed(case, [case.upstream])[0]
 
 
+def lines_of(*events: dict[str, Any] | bytes) -> bytes:
+    return b"".join(b"data: %b\n\n" % (e if isinstance(e, bytes) else msgspec.json.encode(e)) for e in events)
+
+
 def frames(*events: dict[str, Any] | bytes) -> list[Event]:
     decoder = AnthropicStream()
-    data = b"".join(b"data: %b\n\n" % (e if isinstance(e, bytes) else msgspec.json.encode(e)) for e in events)
-    return decoder.feed(data) + decoder.close()
+    return decoder.feed(lines_of(*events)) + decoder.close()
 
 
 START: dict[str, object] = {"type": "message_start", "message": {"id": "m", "usage": {"input_tokens": 1}}}
@@ -445,6 +450,50 @@ def test_arguments_in_the_start_are_the_calls_unless_deltas_bring_them() -> None
     none = BLOCK | {"content_block": {"type": "tool_use", "id": "t", "name": "f", "input": None}}
     read, kept, _ = shown(WHOLE_START, none, STOP, END, LAST)
     assert (read[1]["content_block"]["input"], read[2]["type"]) == ({}, "content_block_stop")
+
+
+CALL: dict[str, object] = {**BLOCK, "content_block": {"type": "tool_use", "id": "t", "name": "f", "input": {}}}
+
+
+def ended(reason: str) -> dict[str, object]:
+    return {**END, "delta": {"stop_reason": reason}}
+
+
+def fragment(text: str) -> dict[str, object]:
+    return {**DELTA, "delta": {"type": "input_json_delta", "partial_json": text}}
+
+
+@pytest.mark.parametrize("arguments", ['{"x": "a', '{"x": a}', "[1]", '{"x":1}{"y":2}'])
+@pytest.mark.parametrize("after", [[ended("tool_use")], [ended("end_turn")], [BLOCK | {"index": 1}]])
+def test_a_call_with_broken_arguments_is_not_shown_as_complete(arguments: str, after: list[dict[str, object]]) -> None:
+    out = frames(START, CALL, fragment(arguments), STOP, *after, LAST)
+    assert isinstance(out[-1], Failed)
+    assert type(out[-1].error) is UpstreamProtocolError
+    assert "not a JSON object" in out[-1].error.message
+    said = [event.event for event in out if isinstance(event, Frame)]
+    assert not [event for event in said if isinstance(event, BlockStop | MessageDelta)]
+
+
+def test_a_call_that_the_token_limit_cuts_off_passes_as_it_came() -> None:
+    cut_off = (START, CALL, fragment('{"x": "a'), STOP, {**END, "delta": {}}, ended("max_tokens"), LAST)
+    said = [event.event for event in frames(*cut_off) if isinstance(event, Frame)]
+    assert [type(event) for event in said[-4:]] == [MessageDelta, BlockStop, MessageDelta, MessageStop]
+
+
+def test_who_asked_for_arguments_as_they_come_gets_them_as_they_are() -> None:
+    lines = lines_of(START, CALL, fragment('{"x": a}'), STOP, ended("tool_use"), LAST)
+    assert isinstance(AnthropicStream(frozenset({"f"})).feed(lines)[-1], Finished)
+    assert isinstance(AnthropicStream(frozenset({"g"})).feed(lines)[-1], Failed)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_only_a_stream_brings_arguments_as_they_come(stream: bool) -> None:
+    case = next(case for case in CASES if case.id.endswith("text"))
+    tools = (Tool("f", "", b"{}", eager=True),)
+    request = replace(case.request, stream=stream, tools=tools)
+    decoder = Anthropic().decoder(request, case.target, Anthropic().build(request, case.target), "")
+    lines = lines_of(START, CALL, fragment('{"x": a}'), STOP, ended("tool_use"), LAST)
+    assert isinstance([*decoder.feed(lines), *decoder.close()][-1], Finished if stream else Failed)
 
 
 @pytest.mark.parametrize("streams", [False, True])

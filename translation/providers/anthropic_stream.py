@@ -64,20 +64,25 @@ from translation.unicode import check_utf8
 from translation.unreadable import UNREADABLE
 from translation.values import Usage
 
+WHOLE = ("tool_use", "end_turn", "stop_sequence")  # reasons for which nothing is cut off
 STOP = frame("message_stop", b'{"type":"message_stop"}')
 
 
 class _Call:
-    __slots__ = ("fragments", "given", "number")
+    __slots__ = ("fragments", "given", "live", "number")
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, *, live: bool) -> None:
         self.number = number
+        self.live = live  # its client has asked for arguments as they come, whole or not
         self.given = ""  # arguments in the block's start
         self.fragments: list[str] = []
 
 
 class AnthropicStream:
-    def __init__(self) -> None:
+    """`eager` names tools whose arguments go out live."""
+
+    def __init__(self, eager: frozenset[str] = frozenset()) -> None:
+        self._eager = eager
         self._sse = SSEDecoder()
         self._model = ""
         self._usage: Usage | None = None  # None until `message_start`
@@ -86,6 +91,7 @@ class AnthropicStream:
         self._first = 0  # the number of the first one: some count from 1
         self._calls = 0
         self._open: str | _Call | None = None  # the open block's type, or its call
+        self._cut: tuple[str, Frame] | None = None  # arguments that are no object, and the end of their block
         self._thought: list[str] = []  # of the open block of thinking
         self._signature = ""
         self._memory = Memory()
@@ -164,6 +170,7 @@ class AnthropicStream:
         self._check(self._usage is not None and self._stop is None, "a content block outside of the message")
         self._check(self._open is None, f"the content block {event.index} inside of another")
         self._check(event.index == self._blocks, f"the content block {event.index} where {self._blocks} belongs")
+        self._check_arguments()
         block = BLOCK.decode(event.content_block)
         self._check(bool(block.type), "a content block without a type")
         self._blocks += 1
@@ -171,7 +178,7 @@ class AnthropicStream:
         early = False
         if block.type == "tool_use":
             self._check(is_name(block.id) and is_name(block.name), "a tool_use without id or name")
-            self._open = _Call(self._calls)
+            self._open = _Call(self._calls, live=block.name in self._eager)
             early = bytes(block.input) != b"{}"
             out.append(ToolStarted(self._calls, block.name, block.id, block.name, block.id))
             self._calls += 1
@@ -237,21 +244,26 @@ class AnthropicStream:
             delta = Delta("input_json_delta", partial_json=self._open.given)
             self._block_delta(StreamEvent("content_block_delta", event.index, delta=delta), b"", out)
         closed, self._open = self._open, None
+        end = Frame(raw, BlockStop(event.index), mended=not raw)
         if isinstance(closed, _Call):
-            self._end_call(closed, out)
-        elif closed == "thinking":
+            self._end_call(closed, end, out)
+            return
+        if closed == "thinking":
             self._memory.keep(event.index, thinking_block("".join(self._thought), self._signature))
-        out.append(Frame(raw, BlockStop(event.index), mended=not raw))
+        out.append(end)
 
-    def _end_call(self, call: _Call, out: list[Event]) -> None:
+    def _end_call(self, call: _Call, end: Frame, out: list[Event]) -> None:
         text = "".join(call.fragments).strip()
         if text in PLACEHOLDERS:
             text = "{}"
-        if is_object(text):
-            out.append(ToolEnded(call.number, text, self._memory.fresh()))
+        whole = is_object(text)
+        out.append(ToolEnded(call.number, text, self._memory.fresh()) if whole else ToolDropped(call.number))
+        if whole or call.live:
+            out.append(end)
         else:
-            # The API itself sends a call that ran into max_tokens like this; the client must see what it sent.
-            out.append(ToolDropped(call.number))
+            # The API itself sends a call that ran into max_tokens like this, and the client must see what it sent. For
+            # any other reason the arguments are broken, and no client may run the call: its block does not end.
+            self._cut = text, end
 
     def _message_delta(self, event: StreamEvent, raw: bytes, out: list[Event]) -> None:
         self._check(self._usage is not None and self._open is None, "a message_delta at the wrong place")
@@ -262,6 +274,11 @@ class AnthropicStream:
         counts = event.usage is not None and event.usage.output_tokens is not None
         if delta is NO_DELTA or not (reason or counts):  # clients look into it
             return
+        if reason and self._cut is not None:
+            if reason in WHOLE:
+                self._check_arguments()
+            out.append(self._cut[1])
+            self._cut = None
         explanation = (delta.stop_details or StopDetails()).explanation or before.explanation
         said = MessageDelta(reason, self._usage, delta.stop_sequence or before.sequence, explanation)
         self._stop = said if reason else None
@@ -286,6 +303,11 @@ class AnthropicStream:
     def _end(self, event: Finished | Failed, out: list[Event]) -> None:
         self._ended = True
         out.append(event)
+
+    def _check_arguments(self) -> None:
+        if self._cut is not None:
+            found = self._cut[0][:200]
+            raise UpstreamProtocolError(f"the upstream sent tool arguments that are not a JSON object: {found!r}")
 
     def _check_open(self, event: StreamEvent) -> None:
         is_open = self._open is not None and event.index == self._blocks - 1
