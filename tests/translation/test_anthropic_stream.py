@@ -496,6 +496,70 @@ def test_only_a_stream_brings_arguments_as_they_come(stream: bool) -> None:
     assert isinstance([*decoder.feed(lines), *decoder.close()][-1], Finished if stream else Failed)
 
 
+WHOLE: dict[str, Any] = {
+    "id": "m", "type": "message", "role": "assistant", "model": "m", "content": [{"type": "text", "text": "a"}],
+    "stop_reason": "end_turn", "stop_sequence": None, "usage": {"input_tokens": 1, "output_tokens": 1},
+}  # fmt: skip
+
+
+def shown_whole(message: dict[str, Any]) -> tuple[dict[str, Any], Accumulator, Finished]:
+    """What a client without a stream reads."""
+    decoder = AnthropicWhole(streams=False)
+    decoder.feed(msgspec.json.encode(message))
+    out = decoder.close()
+    finished = out[-1]
+    assert isinstance(finished, Finished)
+    writer, kept = RelayWriter(), Accumulator()
+    wire: list[WireEvent] = [writer.start("msg_ours", "ours", Usage(7, 1))]
+    kept.feed([*wire, *writer.feed(out), *writer.finish(finished, Usage(7, 8))])
+    return msgspec.json.decode(message_body(kept)), kept, finished
+
+
+@pytest.mark.parametrize(
+    ("said", "calls", "shown_as"),
+    [
+        ("end_turn", True, "tool_use"),
+        ("tool_use", False, "end_turn"),
+        ("tool_calls", True, "tool_use"),
+        ("stop", False, "end_turn"),
+        ("length", False, "max_tokens"),
+        ("content_filter", False, "refusal"),
+        ("max_tokens", True, "max_tokens"),
+        ("pause_turn", True, "pause_turn"),
+        ("brand_new", False, "brand_new"),
+    ],
+)
+def test_the_stop_reason_fits_what_was_shown(said: str, calls: bool, shown_as: str) -> None:
+    """Clients go on by it: some ask again for a call that is announced and never comes."""
+    block = CALL if calls else BLOCK
+    read, _, finished = shown(WHOLE_START, block, STOP, ended(said), LAST)
+    assert read[-2]["delta"]["stop_reason"] == shown_as
+    message = WHOLE | {"content": [block["content_block"]], "stop_reason": said}
+    whole, _, of_whole = shown_whole(message)
+    assert whole["stop_reason"] == shown_as
+    assert finished.reason == of_whole.reason
+
+
+LEFT_OUT: dict[str, dict[str, object]] = {
+    "role": {"role": ...},
+    "model": {"model": ...},
+    "type": {"type": ...},
+    "text": {"content": [{"type": "text"}]},
+    "input": {"content": [{"type": "tool_use", "id": "t", "name": "f"}], "stop_reason": "tool_use"},
+    "null": {"content": [{"type": "tool_use", "id": "t", "name": "f", "input": None}], "stop_reason": "tool_use"},
+}
+
+
+@pytest.mark.parametrize("left_out", LEFT_OUT)
+def test_what_a_whole_answer_leaves_out_is_put_in(left_out: str) -> None:
+    message = {name: value for name, value in (WHOLE | LEFT_OUT[left_out]).items() if value is not ...}
+    read, kept, _ = shown_whole(message)
+    assert (read["type"], read["role"], bool(read["model"])) == ("message", "assistant", True)
+    (block,) = read["content"]
+    assert block.get("text", block.get("input")) in ("", "a", {})
+    assert msgspec.json.decode(kept.content) == [block]
+
+
 @pytest.mark.parametrize("streams", [False, True])
 def test_a_whole_answer_without_usage_is_completed(streams: bool) -> None:
     decoder = AnthropicWhole(streams=streams)

@@ -54,9 +54,9 @@ from translation.providers.anthropic_wire import (
     StreamEvent,
     counted,
     early_deltas,
-    has_counts,
     is_event,
     other_delta,
+    settled,
 )
 from translation.refusals import read
 from translation.sse import SSEDecoder, frame
@@ -163,7 +163,7 @@ class AnthropicStream:
         self._counted = message.usage is not None
         self._usage = counted(message.usage)
         self._model = message.model
-        whole = bool(raw) and bool(message.id) and message.content is not None and has_counts(message.usage)
+        whole = bool(raw) and message.told
         out.append(Frame(raw, MessageStart(message.id, self._model, self._usage), mended=not whole))
 
     def _block_start(self, event: StreamEvent, raw: bytes, out: list[Event]) -> None:
@@ -270,7 +270,7 @@ class AnthropicStream:
         self._usage = counted(event.usage, self._usage or Usage())
         self._counted = self._counted or event.usage is not None
         delta, before = event.delta, self._stop or MessageDelta("", Usage())
-        reason = delta.stop_reason or before.stop_reason
+        reason = settled(delta.stop_reason or "", self._calls) or before.stop_reason
         counts = event.usage is not None and event.usage.output_tokens is not None
         if delta is NO_DELTA or not (reason or counts):  # clients look into it
             return

@@ -39,7 +39,7 @@ from translation.providers.anthropic_wire import (
     MessageBody,
     StopDetails,
     counted,
-    has_counts,
+    settled,
 )
 from translation.refusals import read
 from translation.unicode import check_utf8
@@ -79,19 +79,20 @@ class AnthropicWhole:
         message = decoder.decode(body)
         if message.type == "error" or (not message.type and read(body)):
             return [Failed(in_band(body))]
-        if message.type != "message" or message.content is None or message.stop_reason is None:
+        if message.type not in ("message", "") or message.content is None or message.stop_reason is None:
             return [Failed(UpstreamProtocolError("the upstream's answer holds no content or no stop_reason"))]
         return self._events(message, message.content, body)
 
     def _events(self, message: MessageBody, content: tuple[Raw, ...], body: bytes) -> list[Event]:
         usage = counted(message.usage)
-        unsigned = any(block.type == "thinking" and not block.signature for block in map(BLOCK.decode, content))
-        self._mended = self._mended or unsigned or not (message.id and has_counts(message.usage))
+        blocks = [BLOCK.decode(raw) for raw in content]
+        reason = settled(message.stop_reason or "", sum(block.type == "tool_use" for block in blocks))
+        told = message.type and message.told and reason == message.stop_reason and all(block.told for block in blocks)
+        self._mended = self._mended or not told
         details = message.stop_details or StopDetails()
-        reason, sequence = message.stop_reason or "", message.stop_sequence or ""
+        sequence = message.stop_sequence or ""
         out: list[Event] = [self._frame(MessageStart(message.id, message.model, usage))]
-        for index, raw in enumerate(content):
-            block = BLOCK.decode(raw)
+        for index, (block, raw) in enumerate(zip(blocks, content, strict=True)):
             if block.type in ("thinking", "redacted_thinking"):
                 bare = block.type == "thinking" and not block.signature
                 self._memory.keep(index, thinking_block(block.thinking or "", "") if bare else bytes(raw))
@@ -102,8 +103,8 @@ class AnthropicWhole:
             out.append(Frame(body, None, "body"))
         state = self._memory.state(len(content)) if self._calls else b""
         explanation = details.explanation or ""
-        told = usage if message.usage is not None else None
-        out.append(Finished(REASONS.get(reason, "stop"), told, sequence, explanation, state, message.model))
+        counts = usage if message.usage is not None else None
+        out.append(Finished(REASONS.get(reason, "stop"), counts, sequence, explanation, state, message.model))
         return out
 
     def _frame(self, event: Written, *, closing: bool = False) -> Frame:
@@ -135,7 +136,7 @@ class AnthropicWhole:
                 thought: list[tuple[DeltaKind, str]] = [("thinking_delta", block.thinking)] if block.thinking else []
                 return [ThinkingDelta(block.thinking or "")], begun, [*thought, ("signature_delta", block.signature)]
             case "tool_use":
-                call, arguments = self._calls, bytes(block.input).decode()
+                call, arguments = self._calls, block.arguments
                 if not (is_name(block.id) and is_name(block.name) and is_object(arguments)):
                     raise UpstreamProtocolError("the upstream sent a tool_use without id, name or input")
                 self._calls += 1

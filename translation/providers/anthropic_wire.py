@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from translation.arguments import PLACEHOLDERS
 from translation.events import Reason
 from translation.values import Usage
 
@@ -18,6 +19,16 @@ REASONS: dict[str, Reason] = {
     "refusal": "refusal",
     "model_context_window_exceeded": "context_window",
 }
+# What servers that only speak like Anthropic say instead.
+OTHER_WORDS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
+
+
+def settled(reason: str, calls: int) -> str:
+    """The stop reason that fits what was shown: clients go on, or do not, by what it says of calls."""
+    reason = OTHER_WORDS.get(reason, reason)
+    if calls and reason == "end_turn":
+        return "tool_use"
+    return "end_turn" if reason == "tool_use" and not calls else reason
 
 
 class OutputDetails(Struct, frozen=True):
@@ -56,6 +67,7 @@ class Delta(Struct, frozen=True):
 class MessageBody(Struct, frozen=True):
     id: str = ""
     type: str = ""
+    role: str = ""
     model: str = ""
     content: tuple[Raw, ...] | None = None
     stop_reason: str | None = None
@@ -63,16 +75,44 @@ class MessageBody(Struct, frozen=True):
     stop_details: StopDetails | None = None
     usage: Tokens | None = None
 
+    @property
+    def told(self) -> bool:
+        """Whether it has what the SDKs look for."""
+        named = self.id and self.role and self.model
+        return bool(named) and self.content is not None and has_counts(self.usage)
+
+
+NO_INPUT = Raw(b"{}")
+
 
 class Block(Struct, frozen=True):
     type: str = ""
     id: str = ""
     name: str = ""
-    input: Raw = Raw(b"{}")
+    input: Raw = NO_INPUT
     text: str | UnsetType = UNSET
     thinking: str | UnsetType = UNSET
     signature: str = ""
     citations: tuple[Raw, ...] | None = None
+
+    @property
+    def arguments(self) -> str:
+        """Of a call, as a whole answer has them."""
+        text = bytes(self.input).decode()
+        return "{}" if text in PLACEHOLDERS else text
+
+    @property
+    def told(self) -> bool:
+        """Whether it has what the SDKs look for."""
+        match self.type:
+            case "text":
+                return self.text is not UNSET
+            case "thinking":
+                return bool(self.signature)
+            case "tool_use":
+                return self.input is not NO_INPUT and self.arguments == bytes(self.input).decode()
+            case _:
+                return True
 
 
 NO_DELTA = Delta()
