@@ -60,7 +60,7 @@ class ToolExecutionAdmin(RecordAdmin):
 
     @display(description="tool", header=True)
     def tool_shown(self, row: ToolExecution) -> list[object]:
-        return [f"{row.server_name}: {row.tool_name}", cells.code(row.tool_use_id)]
+        return [cells.short(f"{row.server_name}: {row.tool_name}"), cells.code(row.tool_use_id)]
 
     @display(description="status", label=COLOURS)
     def outcome(self, row: ToolExecution) -> str:

@@ -19,7 +19,6 @@ from conversations.admin.status import TOOL_COLOURS
 from conversations.admin.stored import CONTENT
 from conversations.models import ToolMapping, Turn
 from conversations.process import current
-from conversations.wording import harmless
 
 IS_ERROR = yes_or_no("is_error")
 
@@ -83,7 +82,7 @@ class ToolMappingAdmin(RecordAdmin):
 
     @display(description="tool", ordering="tool_name", header=True)
     def tool(self, row: ToolMapping) -> list[object]:
-        return [harmless(row.tool_name), cells.code(row.tool_use_id)]
+        return [cells.short(row.tool_name), cells.code(row.tool_use_id)]
 
     @display(description="status", label=TOOL_COLOURS)
     def outcome(self, row: ToolMapping) -> str:

@@ -57,6 +57,7 @@ PAYLOADS = tuple(
         "{{constructor.constructor('window.pwned=1')()}}",
     )
 )
+LONG = "a_tool_whose_name_takes_all_that_the_api_allows_" * 3
 LISTS = ("conversation", "turn", "toolmapping", "replay", "usageentry", "apikey", "process")
 
 
@@ -69,6 +70,9 @@ def bridge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bridge]:
     converse(made, "healthy", ("a file", "a listing"), rounds=3)
     converse(made, "hostile", HOSTILE, rounds=4)
     blocks = [[{"type": "text", "text": text} for text in PAYLOADS[start : start + 50]] for start in range(0, 200, 50)]
+    body = {"model": "claude-sonnet-5", "max_tokens": 100, "messages": [{"role": "user", "content": "Look"}]}
+    tools = [{"name": LONG[:128], "input_schema": {"type": "object"}}]
+    assert made.post("/v1/messages", body | {"tools": tools}, {"x-conversation-id": "long" + "A" * 251})[0] == 200
     converse(made, "payloads", tuple(blocks), rounds=4)
     yield made
     made.stop()
@@ -244,3 +248,36 @@ def test_a_conversation_is_terminated_after_a_question(chromium: Browser, bridge
         came.go("/admin/conversations/conversation/?q=doomed")
         assert "Nothing matches" in came.page.content()
         assert came.complaints == []
+
+
+@pytest.mark.parametrize("size", ["desktop", "phone"])
+def test_no_long_name_widens_a_page(chromium: Browser, bridge: Bridge, size: str) -> None:
+    with browsing.visitor(chromium, bridge, size) as came:
+        page = came.page
+        chain, hops, *_ = paths(came, "longAAA")
+        came.go("/admin/conversations/toolmapping/?q=longAAA")
+        name = page.locator("#result_list th .tb-short").bounding_box()
+        assert name is not None
+        assert name["width"] < 260
+        page.click("#result_list tbody th a")
+        call = page.url.removeprefix(came.url)
+        for path in (chain, hops, call, chain.replace("toolchain", "change"), hops.replace("hops", "change")):
+            came.go(path)
+            assert came.overflow <= 0, path
+        assert came.complaints == []
+
+
+def test_nothing_lies_over_the_words_of_an_empty_list(chromium: Browser, bridge: Bridge) -> None:
+    with browsing.visitor(chromium, bridge) as came:
+        for path in ("conversation/?q=nothing+of+the+kind", "route/"):
+            came.go(f"/admin/conversations/{path}")
+            words = came.page.locator(".tb-empty strong").bounding_box()
+            button = came.page.locator(".tb-empty .tb-button").bounding_box()
+            frame = came.page.locator(".tb-empty").bounding_box()
+            assert words is not None
+            assert button is not None
+            assert frame is not None
+            assert words["y"] + words["height"] <= button["y"], path
+            at = (frame["x"] + 20, frame["y"] + 10)
+            over = "([x, y]) => document.elementFromPoint(x, y).closest('.tb-empty') !== null"
+            assert came.page.evaluate(over, list(at)), path
