@@ -6,7 +6,7 @@ import zipfile
 import msgspec
 
 from conversations.admin import redaction
-from conversations.admin.hops import Hop, attempts
+from conversations.admin.hops import Attempt, Hop
 from conversations.admin.toolchain import notes
 from conversations.models import Turn
 
@@ -23,18 +23,18 @@ names, models, sizes and times are as they were.
 """
 
 
-def bundle(turn: Turn, hops: tuple[Hop, ...]) -> bytes:
+def bundle(turn: Turn, hops: tuple[Hop, ...], attempts: tuple[Attempt, ...]) -> bytes:
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as files:
         files.writestr("README.txt", ABOUT)
-        files.writestr("turn.json", msgspec.json.format(msgspec.json.encode(_turn(turn)), indent=2))
+        files.writestr("turn.json", msgspec.json.format(msgspec.json.encode(_turn(turn, attempts)), indent=2))
         for hop in hops:
             name = f"{hop.name}.txt" if hop.name.startswith("answered") else f"{hop.name}.json"
             files.writestr(name, redaction.json(hop.raw) if hop.raw else b"")
     return archive.getvalue()
 
 
-def _turn(turn: Turn) -> dict[str, object]:
+def _turn(turn: Turn, attempts: tuple[Attempt, ...]) -> dict[str, object]:
     plain = (
         "request_id", "message_id", "status", "requested_model", "stream", "upstream", "resolved_model",
         "returned_model", "stop_reason", "http_status", "error_type", "input_tokens", "output_tokens", "cache_read",
@@ -44,8 +44,6 @@ def _turn(turn: Turn) -> dict[str, object]:
     return {name: getattr(turn, name) for name in plain} | {
         "started_at": turn.started_at,
         "error_message": redaction.secrets(turn.error_message),
-        "attempts": [
-            {"upstream": one.upstream, "model": one.model, "status": one.status, "ms": one.ms} for one in attempts(turn)
-        ],
+        "attempts": [{"target": one.path, "status": one.status, "ms": one.ms} for one in attempts],
         "notes": [{"kind": note.kind, "rule": note.rule, "message": note.message} for note in notes(bytes(turn.notes))],
     }

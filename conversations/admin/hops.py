@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from conversations import wording
 from conversations.admin.content import Shown, pretty, shown
-from conversations.models import Message, ToolMapping, Turn
+from conversations.models import Message, ToolMapping, Turn, UsageEntry
 from conversations.records import AttemptRecord
 from translation.unreadable import UNREADABLE
 
@@ -43,6 +43,17 @@ class Segment(Struct, frozen=True):
     width: float
     words: str
     kind: str
+
+
+class Attempt(Struct, frozen=True):
+    """One call of an upstream."""
+
+    entry: int  # in the ledger; 0 for none
+    path: str
+    status: str
+    error: str
+    cost_micros: int
+    ms: float
 
 
 class Context(Struct, frozen=True):
@@ -115,7 +126,24 @@ def hop(name: str, title: str, about: str, raw: bytes, facts: Facts, *, readable
     return Hop(name, title, about, raw, len(raw), shown(pretty(raw)) if raw and readable else None, facts)
 
 
-def attempts(turn: Turn) -> tuple[AttemptRecord, ...]:
+def attempts(turn: Turn, entries: Sequence[UsageEntry]) -> tuple[Attempt, ...]:
+    """The ledger knows how each of them ended, the turn in which words. The newest have no entries yet."""
+    told = _told(turn)
+    if not entries:
+        return tuple(Attempt(0, f"{one.upstream}/{one.model}", one.status, one.error, 0, one.ms) for one in told)
+    errors = {number: one.error for number, one in enumerate(told, 1)}
+    last = {entries[-1].attempt: turn.error_message}
+    return tuple(
+        Attempt(
+            row.pk, f"{row.upstream}/{row.model}", row.status,
+            errors.get(row.attempt) or last.get(row.attempt, "") if row.status == "error" else "",
+            row.cost_micros, row.duration_ms,
+        )
+        for row in entries
+    )  # fmt: skip
+
+
+def _told(turn: Turn) -> tuple[AttemptRecord, ...]:
     try:
         return msgspec.json.decode(bytes(turn.attempts), type=tuple[AttemptRecord, ...])
     except UNREADABLE:

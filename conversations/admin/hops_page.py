@@ -42,7 +42,7 @@ def hops_page(admin: Any, request: HttpRequest, object_id: str) -> HttpResponse:
         "hops": shown,
         "rounds": [hop.name.removeprefix("sent-") for hop in shown if hop.name.startswith("sent-")],
         "notes": toolchain.notes(bytes(turn.notes)),
-        "attempts": hops.attempts(turn),
+        "attempts": hops.attempts(turn, stored.entries(turn)),
         "waterfall": hops.waterfall(turn, calls),
         "calls": calls,
         "headers": hops.headers(bytes(turn.headers)),
@@ -120,7 +120,9 @@ def _taken_away(request: HttpRequest, turn: Turn, shown: tuple[hops.Hop, ...], f
     sides = {hop.name: hop.raw for hop in shown}
     match form:
         case "bundle":
-            answer = HttpResponse(bundle(turn, shown), content_type="application/zip")
+            answer = HttpResponse(
+                bundle(turn, shown, hops.attempts(turn, stored.entries(turn))), content_type="application/zip"
+            )
             answer["content-disposition"] = content_disposition_header(True, f"{turn.request_id}.zip")  # noqa: FBT003
             return answer
         case "curl-received":

@@ -1,6 +1,7 @@
 """The store's reads on Django's own connection: a page needs no second one."""
 
-from conversations.models import Conversation, Turn
+from conversations.models import Conversation, Turn, UsageEntry
+from conversations.replay import REPLAY
 from conversations.store import reads
 from conversations.store.packing import unpacked
 from conversations.store.page import PageDatabase
@@ -24,6 +25,11 @@ def rounds(turn: Turn) -> list[tuple[int, bytes, bytes]]:
         body = body[: row.sent_prefix] + unpacked(bytes(row.sent_tail))
         found.append((row.number, body, unpacked(bytes(row.answer))))
     return found
+
+
+def entries(turn: Turn) -> list[UsageEntry]:
+    """Of each call of an upstream that the turn made."""
+    return list(UsageEntry.objects.filter(request_id=turn.request_id).exclude(status=REPLAY).order_by("attempt", "pk"))
 
 
 def path(conversation: Conversation, head: Buffer) -> list[reads.Stored]:

@@ -22,8 +22,8 @@ STREAM, ESTIMATED = yes_or_no("stream"), yes_or_no("usage_estimated")
 
 @admin.register(Turn)
 class TurnAdmin(RecordAdmin):
-    list_display = ("request_cell", "outcome", "conversation_link", "model_path", "tokens", "tools", "notes_shown",
-                    "duration", "when")  # fmt: skip
+    list_display = ("request_cell", "outcome", "conversation_link", "model_path", "tokens", "cost", "tools",
+                    "notes_shown", "duration", "when")  # fmt: skip
     list_select_related = ("conversation",)
     list_filter = (KeyFilter, "status", recent_values("upstream", "upstream"),
                    recent_values("resolved_model", "model"), recent_values("error_type", "error"),

@@ -232,3 +232,33 @@ def test_what_has_ended_has_no_page(browser: Client, turn: Turn) -> None:
     Conversation.objects.update(ended_at="2026-01-01T00:00Z")
     assert browser.get(CHAIN).status_code == 404
     assert browser.get(HOPS).status_code == 404
+
+
+def test_each_call_of_an_upstream_is_shown_as_the_ledger_has_it(browser: Client, turn: Turn) -> None:
+    UsageEntry.objects.all().delete()
+    ends = (("error", 0), ("error", 1_500), ("replay", 9_000_000))
+    for number, (status, micros) in enumerate(ends, 1):
+        entry = rows.an_entry(turn, turn.conversation)
+        entry.attempt, entry.status, entry.cost_micros = number, status, micros
+        entry.model = f"model-{number}"
+        entry.save()
+    recorded = [{"upstream": "openai", "model": "model-1", "status": "error", "error": "overloaded", "ms": 5}]
+    # A refusal is no attempt of the turn's own record, and a stream that broke off is complete there.
+    Turn.objects.update(status="error", attempts=rows.encoded(recorded), error_message="prompt is too long",
+                        error_type="invalid_request_error", cost_micros=1_500)  # fmt: skip
+    page = browser.get(HOPS)
+    shown = page.context["attempts"]
+    assert [(one.path, one.status, one.error, one.cost_micros) for one in shown] == [
+        (f"{turn.upstream}/model-1", "error", "overloaded", 0),
+        (f"{turn.upstream}/model-2", "error", "prompt is too long", 1_500),
+    ]
+    assert page.text.count("$0.0015") == 2
+    assert f'href="/admin/conversations/usageentry/{shown[1].entry}/change/"' in page.text
+
+
+def test_attempts_of_which_the_ledger_knows_nothing_are_shown_as_the_turn_has_them(browser: Client, turn: Turn) -> None:
+    UsageEntry.objects.all().delete()
+    assert "No upstream was called." in browser.get(HOPS).text
+    recorded = [{"upstream": "openai", "model": "m", "status": "error", "error": "overloaded", "ms": 5}]
+    Turn.objects.update(attempts=rows.encoded(recorded))
+    assert [one.error for one in browser.get(HOPS).context["attempts"]] == ["overloaded"]
