@@ -8,6 +8,7 @@ from conversations.api import metrics, others
 from conversations.api.urls import api
 
 handler400 = "conversations.api.urls.bad_request"
+handler403 = "conversations.api.urls.forbidden"
 handler404 = "conversations.api.urls.not_found"
 handler500 = "conversations.api.urls.failed"
 

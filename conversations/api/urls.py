@@ -3,9 +3,12 @@
 import logging
 from typing import Any
 
+from django.contrib import admin
 from django.db import DatabaseError
 from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
 from django.views.csrf import csrf_failure
+from django.views.defaults import server_error
 from ninja import NinjaAPI
 from ninja.errors import ValidationError
 
@@ -59,7 +62,18 @@ def missing(request: HttpRequest, error: Http404) -> HttpResponse:
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Django's `handler404`."""
+    if _is_for_people(request):
+        text = "Conversations are gone once they are purged or terminated. The ledger keeps what they used."
+        return _told(request, 404, "There is no such page", text)
     return refusal(request, NotFound(f"{request.method} {request.path} not found"))
+
+
+def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Django's `handler403`."""
+    if _is_for_people(request):
+        text = "You are signed in, but may not do this. An operator who may change operators can allow it."
+        return _told(request, 403, "This is not for you", text)
+    return refusal(request, Forbidden(f"{request.method} is not allowed for {request.path}"))
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -69,11 +83,22 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 def forged(request: HttpRequest, reason: str = "") -> HttpResponse:
     """`CSRF_FAILURE_VIEW`: people get Django's page, clients the API's words."""
-    if request.path.startswith("/admin/"):
+    if _is_for_people(request):
         return csrf_failure(request, reason=reason)
     return refusal(request, Forbidden(f"{request.method} is not allowed for {request.path}"))
 
 
 def failed(request: HttpRequest) -> HttpResponse:
     """Django's `handler500`."""
+    if _is_for_people(request):
+        return server_error(request)
     return refusal(request, OwnFault("internal error"))
+
+
+def _is_for_people(request: HttpRequest) -> bool:
+    return request.path.startswith("/admin/")
+
+
+def _told(request: HttpRequest, status: int, title: str, text: str) -> HttpResponse:
+    context = admin.site.each_context(request) | {"title": title, "text": text}
+    return render(request, "admin/conversations/told.html", context, status=status)

@@ -76,3 +76,22 @@ def test_what_may_not_be_opened_is_told_as_text(conversation: Conversation) -> N
         assert not any("/apikey/" in found or "/toolmapping/" in found for found in links(text))
     assert 'href="/admin/conversations/turn/' in browser.get("/admin/").text
     assert "/conversations/rest/" not in "".join(chain(links(browser.get("/admin/").text)))
+
+
+def test_operators_get_pages_and_clients_get_the_api_s_errors(conversation: Conversation) -> None:
+    everything(conversation)
+    browser = staff("turn")
+    missing, refused = browser.get("/admin/conversations/turn/99/hops/"), browser.get("/admin/conversations/apikey/")
+    for page, status, words in ((missing, 404, "no such page"), (refused, 403, "not for you")):
+        assert (page.status_code, page.headers["content-type"]) == (status, "text/html; charset=utf-8")
+        assert words in page.text
+        assert 'href="/admin/conversations/turn/"' in page.text
+    assert browser.get("/v1/nothing").json()["error"]["type"] == "not_found_error"
+
+
+def test_a_page_that_fails_is_no_json(conversation: Conversation, monkeypatch: pytest.MonkeyPatch) -> None:
+    browser = staff("turn")
+    browser.raise_request_exception = False
+    monkeypatch.setattr("conversations.wording.milliseconds", None)
+    page = browser.get("/admin/conversations/turn/")
+    assert (page.status_code, page.headers["content-type"]) == (500, "text/html; charset=utf-8")
