@@ -2,6 +2,7 @@
 
 from conversations.admin import (
     api_key,
+    audit,
     conversation,
     hosted_tool,
     learned,
@@ -19,6 +20,7 @@ from conversations.admin import (
 
 __all__ = [
     "api_key",
+    "audit",
     "conversation",
     "hosted_tool",
     "learned",

@@ -52,6 +52,15 @@ def _linked(address: str, text: str) -> SafeString:
     return format_html('<a class="tb-link" href="{}">{}</a>', address, harmless(text))
 
 
+def led(address: str, text: str) -> SafeString:
+    """Cut by the layout, and a link where there is an address."""
+    if not address:
+        return short(text)
+    return format_html(
+        '<a class="tb-link tb-short" href="{}" title="{}">{}</a>', address, harmless(text), harmless(text)
+    )
+
+
 def short(text: str) -> SafeString:
     """Cut by the layout, whole in its title."""
     return format_html('<span class="tb-short" title="{}">{}</span>', harmless(text), harmless(text))

@@ -47,6 +47,7 @@ def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
                 _item(request, "API keys", "key", "apikey"),
                 _item(request, "Operators", "person", "user", "auth"),
                 _item(request, "Groups", "group", "group", "auth"),
+                _item(request, "Audit", "policy", "logentry", "admin"),
             ],
         },
         {"title": "Cost", "items": [_item(request, "Prices", "sell", "price")]},
