@@ -12,7 +12,6 @@ from conversations.process import current
 
 
 class RoutingAdmin(ModelAdmin):
-    show_full_result_count = False
     list_filter_submit = True
 
     def save_model(self, request: HttpRequest, obj: Model, form: Any, change: Any) -> None:

@@ -8,7 +8,7 @@ from django.db import transaction
 from django.http import HttpRequest
 from unfold.admin import ModelAdmin
 
-from conversations import ledger
+from conversations import ledger, prices
 from conversations.models import Price
 from conversations.process import current
 
@@ -17,7 +17,8 @@ from conversations.process import current
 class PriceAdmin(ModelAdmin):
     list_display = ("pattern", "input", "output", "cache_read", "cache_write")
     search_fields = ("pattern",)
-    show_full_result_count = False
+    list_before_template = "admin/conversations/price/known.html"
+    known = prices.DEFAULTS
     actions = None
     fieldsets = (
         (

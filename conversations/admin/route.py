@@ -4,11 +4,12 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.contrib import admin
+from django.utils.html import escape
 from django.utils.safestring import SafeString
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget
 
-from conversations import wording
+from conversations import conf, wording
 from conversations.admin import cells
 from conversations.admin.configuration import RoutingAdmin
 from conversations.models import Route, Upstream
@@ -64,7 +65,7 @@ class RouteFields(Form):
 
 def _switch(rule: str) -> forms.ChoiceField:
     return forms.ChoiceField(
-        label=rule, choices=STATES, required=False, widget=UnfoldAdminSelectWidget(), help_text=DOCS[rule]
+        label=rule, choices=STATES, required=False, widget=UnfoldAdminSelectWidget(), help_text=escape(DOCS[rule])
     )
 
 
@@ -89,11 +90,19 @@ class RouteAdmin(RoutingAdmin):
     list_display = ("pattern", "leads", "instead", "policy_shown", "priority", "state")
     list_filter = ("policy", "enabled")
     search_fields = ("pattern", "target", "fallbacks")
+    list_before_template = "admin/conversations/route/environment.html"
     fieldsets = (
         (None, {"fields": ("pattern", "target", "fallbacks", "priority", "stream_upstream", "enabled")}),
         ("Policies", {"fields": ("policy", "guidance", *(f"{PREFIX}{rule}" for rule in SWITCHES))}),
         ("Texts of the policies", {"fields": TEXTS, "classes": ("collapse",)}),
     )
+
+    def environment(self) -> list[tuple[str, str, str]]:
+        """Where names go that no row matches: pattern, target, the variable that says so."""
+        mapped = conf.current().model_map
+        families = [(name, f"claude*{name}*", getattr(mapped, name)) for name in ("opus", "sonnet", "haiku")]
+        lines = [(pattern, target, f"MODEL_MAP_{name.upper()}") for name, pattern, target in families if target]
+        return lines + ([("anything else", mapped.default, "MODEL_MAP_DEFAULT")] if mapped.default else [])
 
     @display(description="target", ordering="target")
     def leads(self, row: Route) -> SafeString:

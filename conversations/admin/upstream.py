@@ -1,6 +1,7 @@
 """Upstreams: where models are, and the keys for them, which go in and never come out."""
 
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from django import forms
 from django.contrib import admin
@@ -10,10 +11,11 @@ from django.utils import timezone
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 from django.views.decorators.debug import sensitive_variables
+from msgspec import Struct
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldBooleanSwitchWidget
 
-from conversations import routes, wording
+from conversations import conf, routes, wording
 from conversations.admin import cells
 from conversations.admin.configuration import RoutingAdmin
 from conversations.models import Rest, Upstream
@@ -22,6 +24,15 @@ if TYPE_CHECKING:
     Form = forms.ModelForm[Upstream]
 else:
     Form = forms.ModelForm  # generic for type checkers only
+
+
+class Given(Struct, frozen=True):
+    """An upstream that the environment configures."""
+
+    name: str
+    address: str  # without what may be secret in it
+    keys: int
+    replaced: bool
 
 
 class SecretArea(UnfoldAdminTextareaWidget):
@@ -58,6 +69,7 @@ class UpstreamAdmin(RoutingAdmin):
     form = UpstreamForm
     list_display = ("name", "provider", "address", "keys", "state")
     list_filter = ("provider", "enabled")
+    list_before_template = "admin/conversations/upstream/environment.html"
     search_fields = ("name", "base_url")
     readonly_fields = ("keys", "rests", "changed_at")
     fieldsets = (
@@ -70,6 +82,19 @@ class UpstreamAdmin(RoutingAdmin):
         resting = Rest.objects.filter(upstream=OuterRef("name"), until__gt=timezone.now())
         rows: QuerySet[Upstream] = super().get_queryset(request)
         return rows.annotate(is_resting=Exists(resting))
+
+    def environment(self) -> list[Given]:
+        """What is there without any row, and which of it a row replaces."""
+        own = set(Upstream.objects.values_list("name", flat=True))
+        return [
+            Given(
+                item.provider,
+                urlsplit(item.base_url).hostname or "" if item.base_url else "the provider's own",
+                len(item.api_keys),
+                item.provider in own,
+            )
+            for item in conf.current().upstreams
+        ]
 
     @display(description="address")
     def address(self, row: Upstream) -> SafeString | str:

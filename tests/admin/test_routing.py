@@ -7,9 +7,11 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 from django.utils import timezone
+from pytest_django import Settings
 
 from conversations import secrets
 from conversations.models import Change, Learned, Rest, Route, Upstream
+from conversations.prices import DEFAULTS
 
 pytestmark = pytest.mark.django_db
 
@@ -141,3 +143,38 @@ def test_lessons_are_shown_and_can_be_forgotten(browser: Client) -> None:
     browser.post("/admin/conversations/learned/", form)
     assert not Learned.objects.exists()
     assert changes() == 1
+
+
+def test_what_a_switch_says_about_markup_is_shown_as_text(browser: Client) -> None:
+    page = browser.get("/admin/conversations/route/add/").text
+    assert "`&lt;system-reminder&gt;` hints" in page
+    assert "<system-reminder>" not in page
+
+
+def test_what_the_environment_configures_is_shown_beside_the_rows(browser: Client, settings: Settings) -> None:
+    settings.BRIDGE_UPSTREAMS = {
+        "openai": (("sk-a", "sk-b"), None),
+        "vllm": ((), "https://user:pass-word@gpu.example/secret/v1"),
+    }
+    settings.BRIDGE_MODEL_MAP = {"opus": "openai/gpt-5.5", "sonnet": None, "haiku": None, "default": "vllm/qwen"}
+    add(browser, "upstream", upstream_form(name="openai"))
+    page = browser.get("/admin/conversations/upstream/").text
+    assert page.count("a row replaces it") == 1
+    assert "gpu.example" in page
+    assert not any(secret in page for secret in ("sk-a", "pass-word", "secret/v1"))
+    routes = browser.get("/admin/conversations/route/").text
+    for words in ("claude*opus*", "openai/gpt-5.5", "MODEL_MAP_OPUS", "vllm/qwen", "MODEL_MAP_DEFAULT"):
+        assert words in routes
+    assert "MODEL_MAP_SONNET" not in routes
+
+
+def test_the_built_in_prices_are_shown(browser: Client) -> None:
+    page = browser.get("/admin/conversations/price/").text
+    assert "claude-sonnet-5-5*" in page
+    assert f"{len(DEFAULTS)} list prices" in page
+
+
+def test_small_tables_say_nothing_of_results_that_nobody_asked_for(browser: Client) -> None:
+    add(browser, "route", route_form())
+    assert "Show all" not in browser.get("/admin/conversations/route/").text
+    assert "0 results" in browser.get("/admin/conversations/route/?q=nothing").text
