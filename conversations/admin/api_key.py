@@ -1,5 +1,6 @@
 """API keys: issued (the secret is shown once, and kept nowhere), changed, revoked."""
 
+import datetime as dt
 from typing import Any
 
 from django import forms
@@ -19,17 +20,32 @@ from unfold.admin import ModelAdmin
 from unfold.decorators import action, display
 from unfold.enums import ActionVariant
 
-from conversations import keys
+from conversations import keys, wording
 from conversations.admin import cells
 from conversations.admin.confirming import Question, confirmed
 from conversations.models import ApiKey, Conversation, UsageEntry
 from conversations.process import current
+from conversations.store import reads
+from conversations.store.page import PageDatabase
 
 FIELDSETS: Any = (
     (None, {"fields": ("name", "storage", "expires_at", "allowed_routes", "hosted_tools")}),
-    ("Limits", {"fields": ("requests_per_minute", "concurrent_streams")}),
-    ("Budgets", {"fields": ("daily_tokens", "monthly_tokens", "daily_dollars", "monthly_dollars")}),
-    ("Retention", {"fields": ("content_hours", "inactivity_hours", "ledger_days")}),
+    ("Limits", {"fields": ("requests_per_minute", "concurrent_streams"), "description": "Empty: no limit."}),
+    (
+        "Budgets",
+        {
+            "fields": ("daily_tokens", "monthly_tokens", "daily_dollars", "monthly_dollars"),
+            "description": "Empty: as much as it likes.",
+        },
+    ),
+    (
+        "Retention",
+        {
+            "fields": ("content_hours", "inactivity_hours", "ledger_days"),
+            "description": "Empty: as for every key "
+            "(BRIDGE_CONTENT_HOURS, BRIDGE_INACTIVITY_HOURS, BRIDGE_LEDGER_DAYS).",
+        },
+    ),
 )
 
 
@@ -59,15 +75,14 @@ class ApiKeyAdmin(ModelAdmin):
     list_filter_submit = True
     search_fields = ("name", "prefix")
     search_help_text = "Name or first characters"
-    show_full_result_count = False
     ordering = ("-created_at",)
     actions = None
     add_form_template = "admin/conversations/apikey/issue.html"
     actions_detail = ("rotate_page", "revoke_page")
-    readonly_fields = ("begins", "state", "issued", "revoked_at", "conversations", "usage")
+    readonly_fields = ("begins", "state", "issued", "revoked_at", "conversations", "usage", "spent")
 
     def get_fieldsets(self, request: HttpRequest, obj: ApiKey | None = None) -> Any:
-        shown = ("begins", "state", "issued", "conversations", "usage")
+        shown = ("begins", "state", "issued", "conversations", "usage", "spent")
         return FIELDSETS if obj is None else (FIELDSETS[0], ("Key", {"fields": shown}), *FIELDSETS[1:])
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
@@ -104,6 +119,17 @@ class ApiKeyAdmin(ModelAdmin):
     @display(description="usage")
     def usage(self, row: ApiKey) -> SafeString:
         return cells.shown(UsageEntry, "show", key=row.pk)
+
+    @display(description="spent")
+    def spent(self, row: ApiKey) -> str:
+        """As its budgets count."""
+        today = dt.datetime.now(dt.UTC).date()
+        until = str(today + dt.timedelta(days=1))
+        spans = []
+        for words, since in (("today", today), ("this month", today.replace(day=1))):
+            tokens, micros = reads.spent(PageDatabase(), key=row.pk, since=str(since), until=until)
+            spans.append(f"{words} {wording.count(tokens)} tokens{f', {wording.money(micros)}' if micros else ''}")
+        return "; ".join(spans)
 
     # ------------------------------------------------------------ issuing
 

@@ -7,9 +7,11 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.sessions.models import Session
 from django.test import Client
+from django.utils import timezone
 
 from conversations import keys
-from conversations.models import ApiKey, Change
+from conversations.models import ApiKey, Change, Turn
+from tests.admin import rows
 
 SECRET = re.compile(r"sk-tb-[\w-]{40,}")
 pytestmark = pytest.mark.django_db
@@ -103,3 +105,13 @@ def test_a_rotated_key_has_a_new_secret_that_is_shown_once(browser: Client) -> N
 @pytest.mark.parametrize("table", ["apikey", "conversation"])
 def test_a_page_of_what_is_no_number_is_not_there(browser: Client, table: str) -> None:
     assert browser.get(f"/admin/conversations/{table}/%00/change/").status_code == 302
+
+
+def test_a_key_says_what_it_has_spent_as_its_budgets_count(browser: Client, turn: Turn) -> None:
+    for status, tokens, micros in (("complete", 200, 1_500_000), ("replay", 9_000, 9_000_000)):
+        entry = rows.an_entry(turn, turn.conversation)
+        entry.status, entry.input_tokens, entry.cost_micros, entry.created_at = status, tokens, micros, timezone.now()
+        entry.save()
+    page = browser.get(f"/admin/conversations/apikey/{turn.api_key_id}/change/").text
+    assert "today 1,200 tokens, $1.50; this month 1,200 tokens, $1.50" in page
+    assert "Empty: no limit." in page
