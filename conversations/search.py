@@ -26,6 +26,7 @@ WATERMARK = "toolbridge_search_indexed_timestamp_seconds"
 SETTLED = 30.0  # seconds after which a turn that is not there has never been
 AGE = 60.0  # seconds: what has just been said is read when whoever said it has gone on
 LATE = 180.0  # seconds
+NEVER = dt.datetime.fromtimestamp(0, dt.UTC)
 FORGET = 50  # turns in one transaction
 
 
@@ -57,7 +58,7 @@ def up_to() -> dt.datetime | None:
 def behind() -> dt.datetime | None:
     """Up to when, if there are turns since that have not been read for longer than it should take."""
     newest = Turn.objects.order_by("-pk").values_list("pk", flat=True).first()
-    until = up_to() or dt.datetime.fromtimestamp(0, dt.UTC)
+    until = up_to() or NEVER
     return until if newest and ids.seconds(newest) - until.timestamp() > LATE else None
 
 

@@ -5,8 +5,10 @@ from django.utils import timezone
 from django.utils.safestring import SafeString
 from unfold.decorators import display
 
+from conversations import wording
 from conversations.admin import cells
 from conversations.admin.record import RecordAdmin
+from conversations.deaths import LONG_AGO
 from conversations.models import Process
 from conversations.retention import DEAD_AFTER
 
@@ -16,8 +18,8 @@ class ProcessAdmin(RecordAdmin):
     list_display = ("host", "pid", "alive", "started", "seen")
     search_fields = ()
     ordering = ("-seen_at",)
-    fields = ("host", "pid", "alive", "started_at", "seen_at")
-    readonly_fields = ("alive",)
+    fields = ("host", "pid", "alive", "started_at", "seen")
+    readonly_fields = ("alive", "seen")
 
     @display(description="state", label={"alive": "success", "gone": "danger"})
     def alive(self, row: Process) -> str:
@@ -29,4 +31,5 @@ class ProcessAdmin(RecordAdmin):
 
     @display(description="last seen", ordering="seen_at")
     def seen(self, row: Process) -> SafeString:
-        return cells.moment(row.seen_at)
+        """One that was found dead has no time of its own."""
+        return cells.moment(row.seen_at) if row.seen_at > LONG_AGO else SafeString(wording.NONE)

@@ -1,5 +1,6 @@
 """What the admin of every kind of record has in common: it is read-only, large, and found by ids."""
 
+import datetime as dt
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -29,6 +30,13 @@ def yes_or_no(field: str) -> Callable[[Model], str]:
 
     named: Callable[[Model], str] = display(shown, description=field.replace("_", " "))
     return named
+
+
+def _still_reading(until: dt.datetime) -> str:
+    if until <= search.NEVER:
+        return "Ids, tool names and errors are found, text is not yet: the worker has read none of it."
+    moment = date_format(until, "DATETIME_FORMAT")
+    return f"Text is found up to {moment}: what was said since is still being read."
 
 
 class RecordList(ChangeList):
@@ -76,8 +84,7 @@ class RecordAdmin(ModelAdmin):
             return queryset, False
         said = search.turns(term) if reads_content(request) else []
         if reads_content(request) and (until := search.behind()):
-            moment = date_format(until, "DATETIME_FORMAT")
-            messages.info(request, f"Text is found up to {moment}: what was said since is still being read.")
+            messages.info(request, _still_reading(until))
         return queryset.filter(type(self).find(term, said)), False
 
     def has_add_permission(self, request: HttpRequest) -> bool:

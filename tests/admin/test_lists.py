@@ -7,9 +7,11 @@ import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from conversations.admin.paginator import LIMIT
-from conversations.models import Conversation, Turn
+from conversations.deaths import LONG_AGO
+from conversations.models import Conversation, Process, Turn
 from tests.admin import rows
 
 # The whole size is the promise: BRIDGE_TEST_ROWS=100000 pytest tests/admin/test_lists.py
@@ -135,3 +137,13 @@ def test_nobody_sees_anything_without_signing_in(client: Client, conversation: C
     for name in LISTS:
         answer = client.get(f"/admin/conversations/{name}/")
         assert (answer.status_code, answer["location"].split("?")[0]) == (302, "/admin/login/")
+
+
+@pytest.mark.django_db
+def test_a_process_that_was_found_dead_is_not_said_to_have_died_long_ago(browser: Client) -> None:
+    row = Process.objects.create(host="here", pid=7, started_at=timezone.now(), seen_at=LONG_AGO)
+    for page in ("process/", f"process/{row.pk}/change/"):
+        text = browser.get(f"/admin/conversations/{page}").text
+        assert "gone" in text
+        assert "1970" not in text
+        assert " d ago" not in text

@@ -160,6 +160,15 @@ def test_a_reader_that_is_behind_says_so(browser: Client, spoken: Turn) -> None:
     assert "still being read" in browser.get("/admin/conversations/turn/", {"q": "x"}).text
 
 
+def test_a_reader_that_has_read_nothing_names_no_moment(browser: Client, turn: Turn) -> None:
+    Turn.objects.filter(pk=turn.pk).delete()
+    now = ids.least(timezone.now().timestamp())
+    rows.a_turn(turn.conversation, 8, id=now, status="complete").save(force_insert=True)
+    page = browser.get("/admin/conversations/turn/", {"q": "x"}).text
+    assert "the worker has read none of it" in page
+    assert "1970" not in page
+
+
 def test_a_long_turn_is_read_at_both_ends() -> None:
     text = f"first {'filling ' * 20_000} last"
     found = document([rows.encoded([{"type": "text", "text": text}]), b"not JSON"]).split()
