@@ -1,16 +1,19 @@
 """Typed readers of environment variables. A value that does not fit raises, naming the variable; empty means unset."""
 
 import os
+from difflib import get_close_matches
 from typing import TypeVar
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
 Choice = TypeVar("Choice", bound=str)
+_asked: set[str] = set()
 MOST = 1e9  # of any number: what is beyond is no time that a clock could tell
 
 
 def optional(name: str) -> str | None:
+    _asked.add(name)
     return os.environ.get(name, "").strip() or None
 
 
@@ -20,6 +23,7 @@ def text(name: str, default: str) -> str:
 
 def words(name: str) -> tuple[str, ...]:
     """A comma-separated list; blanks around and between commas do not count."""
+    _asked.add(name)
     return tuple(word.strip() for word in os.environ.get(name, "").split(",") if word.strip())
 
 
@@ -103,3 +107,9 @@ def password(url: str | None) -> str | None:
         return unquote(urlsplit(url or "").password or "") or None
     except ValueError:
         return None
+
+
+def unknown(*prefixes: str) -> tuple[tuple[str, str], ...]:
+    """Variables that are called like settings and are none; beside each the one that is meant, perhaps."""
+    names = sorted(name for name in os.environ if name.startswith(prefixes) and name not in _asked)
+    return tuple((name, next(iter(get_close_matches(name, sorted(_asked), 1, 0.8)), "")) for name in names)

@@ -230,9 +230,19 @@ if PRODUCTION and BRIDGE_STORAGE == "off":
     raise ImproperlyConfigured("BRIDGE_STORAGE=off is for benchmarks and refused when BRIDGE_ENV=production")
 
 
+KEY_PREFIX = "sk-tb-"  # of the keys that the bridge issues
+
+
+def _is_ours(key: str) -> bool:
+    return key.startswith(KEY_PREFIX) or key in BRIDGE_API_KEYS
+
+
 def _upstream(prefix: str, url: str | None = None) -> tuple[tuple[str, ...], str | None]:
-    keys = environment.words(f"{prefix}_API_KEYS") + environment.words(f"{prefix}_API_KEY")
-    return tuple(dict.fromkeys(keys)), environment.http_url(url or f"{prefix}_BASE_URL")
+    """In the shell of a client, ANTHROPIC_API_KEY is a key of this bridge: it is nobody else's, and is sent to nobody.
+    With an address it may be that of another bridge."""
+    given = dict.fromkeys(environment.words(f"{prefix}_API_KEYS") + environment.words(f"{prefix}_API_KEY"))
+    address = environment.http_url(url or f"{prefix}_BASE_URL")
+    return tuple(key for key in given if address or not _is_ours(key)), address
 
 
 # Provider (also its route prefix) -> (keys, base URL); configured when either is there.
@@ -258,6 +268,10 @@ BRIDGE_UPSTREAMS = {
 BRIDGE_MODEL_MAP = {
     family: environment.optional(f"MODEL_MAP_{family.upper()}") for family in ("opus", "sonnet", "haiku", "default")
 }
+
+# Said at a start: what was given and does nothing.
+CLIENTS_KEY_GIVEN = any(map(_is_ours, environment.words("ANTHROPIC_API_KEY"))) and not BRIDGE_UPSTREAMS["anthropic"][0]
+UNKNOWN_VARIABLES = environment.unknown("BRIDGE_", "MODEL_MAP_")
 
 # No log line holds one of these; `conversations.redaction` knows more of them by their looks.
 SECRETS = (

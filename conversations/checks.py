@@ -7,6 +7,7 @@ from django.core import checks
 from django.core.checks import CheckMessage, Error, register
 
 from conversations import conf
+from translation.providers.profiles import PROFILES
 
 OURS = "toolbridge"  # the tag by which a start asks for these alone
 
@@ -51,3 +52,44 @@ def cors_origins_are_origins(*, app_configs: Iterable[AppConfig] | None, **_: ob
         for origin in conf.current().cors_origins
         if not origin.startswith(("http://", "https://")) or origin.count("/") != 2
     ]
+
+
+@register(OURS)
+def tool_hosts_are_hosts(*, app_configs: Iterable[AppConfig] | None, **_: object) -> list[CheckMessage]:
+    return [
+        Error(f"BRIDGE_TOOL_HOSTS holds {host!r}; a host is a name or an address, without scheme and path",
+              id="conversations.E003")
+        for host in conf.current().tool_hosts
+        if "/" in host
+    ]  # fmt: skip
+
+
+@register(OURS)
+def upstreams_have_addresses(*, app_configs: Iterable[AppConfig] | None, **_: object) -> list[CheckMessage]:
+    """Once for each variable, however many upstreams share it."""
+    homeless = [item for item in conf.current().upstreams if not item.base_url and not PROFILES[item.provider].base_url]
+    stems = {(PROFILES[item.provider].shares or item.provider).upper() for item in homeless}
+    return [
+        checks.Warning(f"{stem}_API_KEY does nothing without {stem}_BASE_URL", id="conversations.W003")
+        for stem in sorted(stems)
+    ]
+
+
+@register(OURS)
+def production_has_a_strong_secret(*, app_configs: Iterable[AppConfig] | None, **_: object) -> list[CheckMessage]:
+    if not conf.secret_key_is_weak():
+        return []
+    text = "BRIDGE_SECRET_KEY can be guessed, and with it any operator's session: it needs 50 random characters"
+    return [checks.Warning(text, id="conversations.W004")]
+
+
+@register(OURS)
+def what_was_given_is_used(*, app_configs: Iterable[AppConfig] | None, **_: object) -> list[CheckMessage]:
+    found: list[CheckMessage] = [
+        checks.Warning(f"{name} is no setting{f'; {meant}?' if meant else ''}", id="conversations.W005")
+        for name, meant in conf.unknown_variables()
+    ]
+    if conf.clients_key_given():
+        text = "ANTHROPIC_API_KEY is a key for this bridge's clients: it is not used as Anthropic's"
+        found.append(checks.Warning(text, id="conversations.W006"))
+    return found

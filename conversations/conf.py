@@ -104,6 +104,21 @@ def prepared_statements() -> PreparedStatements:
     return cast("PreparedStatements", settings.BRIDGE_PREPARED_STATEMENTS)
 
 
+def secret_key_is_weak() -> bool:
+    """By Django's own measure of a deployment."""
+    return settings.PRODUCTION and (len(settings.SECRET_KEY) < 50 or len(set(settings.SECRET_KEY)) < 5)
+
+
+def clients_key_given() -> bool:
+    """Whether ANTHROPIC_API_KEY is that of a client, as in the shell that Claude Code is started from."""
+    return bool(settings.CLIENTS_KEY_GIVEN)
+
+
+def unknown_variables() -> tuple[tuple[str, str], ...]:
+    """Called like settings, and none; with the one that is meant, perhaps."""
+    return settings.UNKNOWN_VARIABLES
+
+
 def sealing_keys() -> tuple[str, ...]:
     """The first encrypts, all decrypt; Django's own is the last, so that others can be set later."""
     return (*settings.BRIDGE_ENCRYPTION_KEYS, settings.SECRET_KEY)

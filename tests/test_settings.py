@@ -11,6 +11,7 @@ from django.core.exceptions import ImproperlyConfigured
 from bridge_project import environment
 from bridge_project.databases import database
 from bridge_project.secret import stored_key
+from conversations.keys import PREFIX
 from tests.servers.bridge import PROJECT, clean_environment
 
 PRODUCTION = {
@@ -182,6 +183,26 @@ def test_upstreams_and_their_keys_come_from_the_environment(tmp_path: Path) -> N
     assert upstreams["gemini"] == [[], None]
 
 
+def test_a_key_for_clients_is_sent_to_no_upstream(tmp_path: Path) -> None:
+    def anthropic(**variables: str) -> object:
+        upstreams = setting(tmp_path, "BRIDGE_UPSTREAMS", **variables)
+        assert isinstance(upstreams, dict)
+        return upstreams["anthropic"]
+
+    own = f"{PREFIX}in-the-shell-of-a-client"
+    assert anthropic(ANTHROPIC_API_KEY=own) == [[], None]
+    assert anthropic(ANTHROPIC_API_KEY="sk-mine", BRIDGE_API_KEYS="sk-mine") == [[], None]
+    assert anthropic(ANTHROPIC_API_KEYS=f"{own},sk-ant-x") == [["sk-ant-x"], None]
+    # Another bridge has keys that look the same.
+    assert anthropic(ANTHROPIC_API_KEY=own, ANTHROPIC_UPSTREAM_URL="https://b") == [[own], "https://b"]
+
+
+def test_a_variable_that_is_none_of_the_settings_is_named_with_the_one_that_is_meant(tmp_path: Path) -> None:
+    found = setting(tmp_path, "UNKNOWN_VARIABLES", MODEL_MAP_SONET="demo/x", BRIDGE_WHATEVER="1", OTHER="1")
+    assert found == [["BRIDGE_WHATEVER", ""], ["MODEL_MAP_SONET", "MODEL_MAP_SONNET"]]
+    assert setting(tmp_path, "UNKNOWN_VARIABLES", **PRODUCTION) == []
+
+
 def test_the_broker_is_files_unless_redis_or_another_is_named(tmp_path: Path) -> None:
     name = "CELERY_BROKER_URL"
     assert setting(tmp_path, name) == "filesystem://localhost/"
@@ -255,6 +276,11 @@ def test_a_short_secret_key_fails_the_deployment_check(tmp_path: Path) -> None:
         ({"MODEL_MAP_OPUS": "openai/gpt-5.5"}, "conversations.W001"),
         ({"BRIDGE_HOLD_SECONDS": "20", "BRIDGE_UPSTREAM_IDLE_SECONDS": "10"}, "conversations.W002"),
         ({"BRIDGE_CORS_ORIGINS": "https://a.example/path"}, "conversations.E002"),
+        ({"BRIDGE_TOOL_HOSTS": "a.example,https://b.example"}, "conversations.E003"),
+        ({"AZURE_API_KEY": "sk-x"}, "conversations.W003"),
+        (PRODUCTION | {"BRIDGE_SECRET_KEY": "short"}, "conversations.W004"),
+        ({"BRIDGE_INACTIVTY_HOURS": "1"}, "conversations.W005"),
+        ({"ANTHROPIC_API_KEY": f"{PREFIX}x"}, "conversations.W006"),
     ],
 )
 def test_values_that_do_not_fit_together_fail_a_check_with_an_id(
