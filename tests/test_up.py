@@ -95,6 +95,49 @@ def test_settings_that_do_not_fit_together_are_told(start: StartTree) -> None:
     }
 
 
+def test_what_was_given_and_does_nothing_is_told(start: StartTree) -> None:
+    tree, printed = start(BRIDGE_INACTIVTY_HOURS="3", ANTHROPIC_API_KEY="sk-tb-of-a-client", MINIMAX_API_KEY="sk-x")
+    tree.stop()
+    assert set(tree.errors().splitlines()) >= {
+        "toolbridge: BRIDGE_INACTIVTY_HOURS is no setting; BRIDGE_INACTIVITY_HOURS?",
+        "toolbridge: ANTHROPIC_API_KEY is a key for this bridge's clients: it is not used as Anthropic's",
+        "toolbridge: MINIMAX_API_KEY does nothing without MINIMAX_BASE_URL",
+    }
+    assert "user admin, password" in printed
+    tree, printed = start(BRIDGE_ADMIN_USER="somebody-else")
+    tree.stop()
+    assert "somebody-else" not in printed
+    assert "manage.py createsuperuser" in printed
+
+
+def test_in_production_the_admin_is_where_the_proxy_is(start: StartTree) -> None:
+    tree, printed = start(BRIDGE_ENV="production", BRIDGE_SECRET_KEY="k9" * 30, BRIDGE_ALLOWED_HOSTS="bridge.example")
+    assert f"Toolbridge serves http://127.0.0.1:{tree.port}\n" in printed
+    assert "https://bridge.example/admin/" in printed
+
+
+def test_a_web_process_that_nobody_waits_for_any_more_says_nothing(home: Path) -> None:
+    port = free_port()
+    ready, announce = os.pipe()
+    os.close(ready)
+    web = subprocess.Popen(
+        [sys.executable, "-m", "bridge_project.up.web", f"--announce={announce}"],
+        cwd=PROJECT, env=clean_environment(home, port), pass_fds=(announce,), stderr=subprocess.PIPE,
+    )  # fmt: skip
+    os.close(announce)
+
+    def served() -> bool:
+        try:
+            return httpx.get(f"http://127.0.0.1:{port}/livez", timeout=30).status_code == 200
+        except httpx.TransportError:
+            return web.poll() is not None
+
+    wait_until(served, "it serves, or has ended")
+    web.terminate()
+    _, errors = web.communicate(timeout=40)
+    assert errors == b""
+
+
 def test_the_curl_line_works_when_pasted(start: StartTree) -> None:
     if shutil.which("curl") is None:
         pytest.skip("no curl on this machine")

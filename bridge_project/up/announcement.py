@@ -14,6 +14,7 @@ class FirstRun(NamedTuple):
     admin_password: str | None = None
     api_key: str | None = None
     only_demo: bool = False  # neither the environment nor a row names an upstream
+    operator_exists: bool = True  # the one that BRIDGE_ADMIN_USER names
 
 
 def encode(first_run: FirstRun) -> bytes:
@@ -25,7 +26,7 @@ def banner(announced: bytes) -> str:
     lines = [
         "",
         f"Toolbridge serves {_url()}",
-        f"  admin    {_url()}/admin/  user {settings.BRIDGE_ADMIN_USER}, {_password(first_run)}",
+        f"  admin    {_admin_url()}/admin/  {_operator(first_run)}",
         f"  API key  {first_run.api_key or _where_the_key_is()}",
     ]
     if first_run.only_demo:
@@ -41,6 +42,17 @@ def banner(announced: bytes) -> str:
 def _url() -> str:
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.HOST, settings.HOST)  # noqa: S104 - a name for it
     return f"http://[{host}]:{settings.PORT}" if ":" in host else f"http://{host}:{settings.PORT}"
+
+
+def _admin_url() -> str:
+    """In production its pages answer to the names of the proxy in front, and by HTTPS alone."""
+    return f"https://{settings.ALLOWED_HOSTS[0].removeprefix('.')}" if settings.PRODUCTION else _url()
+
+
+def _operator(first_run: FirstRun) -> str:
+    if not first_run.operator_exists:
+        return "for the operators that there are (manage.py createsuperuser makes another)"
+    return f"user {settings.BRIDGE_ADMIN_USER}, {_password(first_run)}"
 
 
 def _password(first_run: FirstRun) -> str:

@@ -28,7 +28,12 @@ def prepare() -> FirstRun:
             check_file(Path(settings.DATABASES["default"]["NAME"]))
         if migrating.pending():
             migrating.migrate()
-        return FirstRun(admin_password=first_operator(), api_key=first_key(), only_demo=only_demo())
+        return FirstRun(
+            admin_password=first_operator(),
+            api_key=first_key(),
+            only_demo=only_demo(),
+            operator_exists=operator_exists(),
+        )
     except (DatabaseError, sqlite3.Error) as error:
         raise StartError(f"the database {_database()} cannot be used: {_first_line(error)}") from error
     finally:
@@ -71,6 +76,12 @@ def first_operator() -> str | None:
     except IntegrityError:
         return None  # another one prepares the same database, and was first
     return None if settings.BRIDGE_ADMIN_PASSWORD else password
+
+
+def operator_exists() -> bool:
+    """The variable is for the first start: a later one makes nobody."""
+    users = get_user_model()._default_manager
+    return users.filter(username=settings.BRIDGE_ADMIN_USER).exists()
 
 
 def first_key() -> str | None:

@@ -13,6 +13,7 @@ import resource
 import socket
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 
 import django
@@ -90,7 +91,9 @@ class Web(uvicorn.Server):
         if self._lifeline is not None:
             asyncio.get_running_loop().add_reader(self._lifeline, self._supervisor_died)
         if self._announce is not None:
-            os.write(self._announce, self._announced)
+            # Whoever wanted to hear it may have been told to stop meanwhile: this process will be, too.
+            with suppress(BrokenPipeError):
+                os.write(self._announce, self._announced)
             os.close(self._announce)
 
     async def on_tick(self, counter: int) -> bool:
