@@ -12,6 +12,7 @@ from django.utils import timezone
 from conversations.models import ApiKey, Change
 
 PREFIX = "sk-tb-"
+MOST_NAMED = 20  # keys of one name that are told apart
 ENVIRONMENT = "environment"  # and a number: what keys of BRIDGE_API_KEYS are called
 
 
@@ -38,14 +39,15 @@ def rotate(key: ApiKey) -> str:
 def find(given: str) -> ApiKey:
     """The usable key with this name, these first characters, or this secret."""
     named = Q(name=given) | Q(prefix=given) | Q(digest=digest(given))
-    match list(ApiKey.objects.filter(revoked_at=None).filter(named)[:2]):
+    match list(ApiKey.objects.filter(revoked_at=None).filter(named).order_by("pk")[:MOST_NAMED]):
         case [key]:
             return key
         case []:
             raise LookupError(f"no usable key is called {given}")
-        case _:
+        case several:
+            prefixes = ", ".join(key.prefix for key in several)
             raise LookupError(
-                f"several keys are called {given}: say which by its first characters, or by the key itself"
+                f"several keys are called {given}: say which by its first characters ({prefixes}), or by the key itself"
             )
 
 

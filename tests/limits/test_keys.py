@@ -58,9 +58,10 @@ def test_a_time_without_a_zone_is_one_of_utc_and_two_keys_of_a_name_are_told_apa
     """Warnings are errors here: Django has one for such times."""
     for _ in range(2):
         call_command("issue_key", "twin", "--expires-at", "2030-01-02 03:04", skip_checks=True)
-    one, other = ApiKey.objects.filter(name="twin")
+    one, other = ApiKey.objects.filter(name="twin").order_by("pk")
     assert one.expires_at == datetime(2030, 1, 2, 3, 4, tzinfo=UTC)
-    with pytest.raises(CommandError, match="several keys are called twin: say which by its first characters"):
+    with pytest.raises(CommandError, match="several keys are called twin: say which by its first characters") as told:
         call_command("revoke_key", "twin", skip_checks=True)
+    assert f"({one.prefix}, {other.prefix})" in str(told.value)
     call_command("revoke_key", one.prefix, skip_checks=True)
     assert list(ApiKey.objects.filter(name="twin", revoked_at=None)) == [other]

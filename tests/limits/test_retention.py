@@ -1,5 +1,8 @@
 """How long things are kept: text, conversations, the ledger; for the bridge and for a key."""
 
+import pytest
+from django.core.management import call_command
+
 from tests.limits.cluster import CHAT, QUESTION, Cluster, Reply
 from tests.limits.test_metrics import TOOL, call_answer
 from tests.servers.upstream import ScriptedUpstream
@@ -99,3 +102,10 @@ def test_the_ledger_outlives_conversations_and_ends_after_its_own_period(cluster
         sql = """SELECT conversation_id FROM conversations_usageentry e JOIN conversations_apikey k
             ON k.id = e.api_key_id WHERE k.name = %s"""
         assert cluster.rows(sql, name) == [("l2",)]
+
+
+@pytest.mark.django_db
+def test_a_purge_that_finds_nothing_speaks_of_no_transaction(capsys: pytest.CaptureFixture[str]) -> None:
+    call_command("purge_inactive", skip_checks=True)
+    told = capsys.readouterr().out
+    assert told.startswith("0 conversations deleted, 0 emptied of text, 0 rows in all; left for next time: ")

@@ -13,8 +13,14 @@ class Command(BaseCommand):
 
     def handle(self, *args: object, **options: object) -> None:
         done, left = retention.purge(float(str(options["seconds"]))), retention.backlog()
+        pieces = done.pieces
+        slowest = (
+            f"the longest transaction took {pieces.longest * 1_000:.1f} ms ({pieces.slowest}); "
+            if pieces.slowest
+            else ""
+        )
         self.stdout.write(
             f"{done.conversations} conversations deleted, {done.contents} emptied of text, {done.rows} rows in all; "
-            f"the longest transaction took {done.pieces.longest * 1_000:.1f} ms ({done.pieces.slowest}); "
+            f"{slowest}"
             f"left for next time: {left.conversations} conversations, {left.contents} texts, {left.entries} entries"
         )
