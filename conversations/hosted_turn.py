@@ -113,12 +113,17 @@ class HostedTurn(Turn):
         return adapters.writer(prepared.route.target.profile, prepared.request, self.message_id, offers)
 
     def _restart(self) -> None:
-        calls = {number: call for number, call in self.calls.items() if number < self._before}
         before = self.attempt
         super()._restart()
-        self.calls = calls
         if self._round > 1:
             self.attempt.go_on(before)
+
+    def _forget_calls(self) -> None:
+        """Those of earlier rounds were run."""
+        run = {number: call for number, call in self.calls.items() if number < self._before}
+        self.calls = {number: call for number, call in self.calls.items() if number >= self._before}
+        super()._forget_calls()
+        self.calls = run
 
     async def _advance(self, events: list[Event]) -> list[WireEvent]:
         return await super()._advance([self._numbered(event) for event in events])
@@ -156,6 +161,11 @@ class HostedTurn(Turn):
         listed = [event for block in self.prepared.offered.listings for event in self.attempt.add(block)]
         start, *wire = await super()._first_events()
         return [start, *listed, *wire]
+
+    @property
+    def _shows_parts(self) -> bool:
+        """Rounds are read one by one, and what later ones write cannot be taken back."""
+        return super()._shows_parts or self._round > 1 or bool(self._runs)
 
     async def _spend(self, finished: Finished) -> None:
         await self._count(finished)

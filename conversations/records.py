@@ -125,6 +125,7 @@ def closing(
         answer_meta=_ending(attempt) if full else answer_meta(attempt),
         usage=usage_rows.entries(turn, status, returned),
         tools=_tools(turn),
+        unseen=tuple(turn.unseen),
         message=message,
         stop_reason=attempt.accumulator.stop_reason or "",
         http_status=error.status if error else 200,

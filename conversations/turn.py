@@ -94,6 +94,7 @@ class Turn:
         self.head = Node(b"", 0, 0)  # the last message of the request
         self.depth = 0  # of the chain of requests that are stored by what they add
         self.calls: dict[int, LinkRow] = {}
+        self.unseen: list[str] = []  # calls of attempts that were not shown
         self._rows = TurnRows(bridge.store)
         self._attempt_started: float | None = None
         self._shown = False
@@ -236,7 +237,13 @@ class Turn:
 
     def _restart(self) -> None:
         """Nothing of the last attempt was shown: the next one begins where it began."""
-        self.calls, self.attempt = {}, self._new_attempt()
+        self._forget_calls()
+        self.attempt = self._new_attempt()
+
+    def _forget_calls(self) -> None:
+        """Nobody has seen them, so nobody will send their results."""
+        self.unseen += [call.tool_use_id for call in self.calls.values()]
+        self.calls = {}
 
     async def _reprepare(self) -> None:
         """What this process believed about the conversation was not so: ask the store, and begin anew."""
@@ -263,7 +270,7 @@ class Turn:
         return None
 
     async def _first_events(self) -> list[WireEvent]:
-        """Call the upstream, and read until there is something to show."""
+        """Call the upstream, and read until there is something to show: to who asked for no stream, that is the end."""
         attempt = self.attempt
         if telemetry.on():
             telemetry.calling(self)
@@ -272,10 +279,14 @@ class Turn:
         asked = patience.current()
         while not self.done:
             asked.spent = 0.0  # what was stored of the last read came in time
-            if wire := await self._read():
+            if (wire := await self._read()) and self._shows_parts:
                 self.timings.first_token = self.elapsed
                 return [attempt.start, *wire]
         return [attempt.start]
+
+    @property
+    def _shows_parts(self) -> bool:
+        return self.ask.request.stream
 
     def _record(self, error: BridgeError | None) -> None:
         """What became of the attempt; once: a short answer is complete before it counts as begun."""
@@ -429,6 +440,8 @@ class Turn:
             return
         self._closed = self.done = True
         self.usage = self.estimate()
+        if not self._shown:
+            self._forget_calls()
         self.bridge.track(self._store_end(status, error))
 
     async def _store_end(

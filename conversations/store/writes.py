@@ -65,6 +65,7 @@ UPDATE conversations_turn SET sent_parent = NULL, sent_prefix = 0, sent_depth = 
 TOUCH = """
 UPDATE conversations_conversation SET last_activity = NOW(), tool_count = tool_count + %s, last_status = %s
 WHERE id = %s AND ended_at IS NULL"""
+UNSEEN = "DELETE FROM conversations_toolmapping WHERE conversation_id = %s AND tool_use_id = %s"
 FOREVER, NO_TIME = 3e9, -86_400.0  # seconds; less than none, since what is written together has the same time
 
 
@@ -228,6 +229,7 @@ class CloseTurn(Struct, frozen=True, kw_only=True):
     answer_meta: bytes
     usage: tuple[UsageRow, ...]
     tools: tuple[tuple[str, int], ...] = ()  # names, and how often the answer calls them
+    unseen: tuple[str, ...] = ()  # calls that no client was shown
     message: MessageRow | None = None
     stop_reason: str = ""
     http_status: int = 0
@@ -257,6 +259,8 @@ class CloseTurn(Struct, frozen=True, kw_only=True):
             db.execute(SENT, (self.sent.body, self.sent.meta, self.turn))
         if self.message is not None:
             db.execute(MESSAGE_OF_TURN, (*message_values(row, self.turn, self.message), self.turn))
+        for tool_use_id in self.unseen:
+            db.execute(UNSEEN, (row.id, tool_use_id))
         for claim in self.release:
             sql = "DELETE FROM conversations_claim WHERE api_key_id = %s AND kind = %s AND token = %s AND turn = %s"
             db.execute(sql, (row.api_key, claim.kind, claim.token, self.turn))

@@ -195,6 +195,41 @@ def test_a_whole_answer_that_went_wrong_at_its_end_is_asked_for_again(serve: Ser
     assert answer["content"] == [{"type": "text", "text": "Sunny."}]
 
 
+CALL = chat.call_chunks(("call_1", "get_weather", {"city": "Oslo"}))
+LATER = chat.call_chunk(1, '{"city"', "call_2", "get_weather")
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_a_whole_answer_that_broke_off_is_asked_for_again_with_nothing_of_it_left(
+    serve: Serve, connect: Connect, cut: str
+) -> None:
+    served = serve(BRIDGE_UPSTREAM_RETRIES="1")
+    client = connect(served)
+    steps, _ = CUTS[cut]
+    began = (chat.chunk({"reasoning_content": "Hm."}), Pause(0.05), chat.chunk({"content": "Hel"}), Pause(0.05))
+    served.chat(sse_answer(*began, *steps), chat.streamed_text("Hello"))
+    assert client.ask("Hi").json()["content"] == [{"type": "text", "text": "Hello"}]
+    served.chat(
+        sse_answer(*CALL, LATER, Pause(0.05), *steps), chat.streamed_calls(("call_1", "get_weather", {"city": "Rome"}))
+    )
+    answer = client.ask("Hi", tools=[TOOL])
+    (call,) = answer.json()["content"]
+    assert (call["name"], call["input"]) == ("get_weather", {"city": "Rome"})
+    (mapping,) = client.mappings(answer.headers["x-conversation-id"])
+    assert (mapping["tool_use_id"], mapping["status"]) == (call["id"], "pending")
+    assert len(served.upstream.requests) == 4
+    statuses = [entry.status for entry in served.records.usage(client.api_key)]
+    assert statuses == ["error", "complete"] * 2
+
+
+def test_calls_of_an_answer_that_was_never_shown_wait_for_no_result(client: Client, served: Served) -> None:
+    served.chat(sse_answer(*CALL, LATER, Pause(0.05)))
+    answer = client.ask("Hi", tools=[TOOL])
+    assert answer.status_code == 502
+    served.records.ended(client.api_key, 1)
+    assert client.mappings(answer.headers["x-conversation-id"]) == []
+
+
 def test_a_call_that_was_cut_off_is_not_shown_as_complete(client: Client, served: Served) -> None:
     chunks = chat.call_chunks(("call_1", "get_weather", {"city": "Oslo"}))
     served.chat(sse_answer(*chunks[:2]), sse_answer(chat.chunk({"content": "I look."}), *chunks[:2]))
