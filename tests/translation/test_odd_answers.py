@@ -5,13 +5,16 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec import Struct
 
 from translation.accumulator import Accumulator
 from translation.adapter import Decoder, Ending, Target
 from translation.adapters import adapter, writer
 from translation.client.parse import parse
-from translation.events import Event, Failed, Finished, ToolStarted
+from translation.events import Event, Failed, Finished, ToolEnded, ToolStarted
 from translation.history import repair
+from translation.providers import gemini_wire
+from translation.providers.gemini_names import NAMES
 from translation.providers.profiles import PROFILES
 from translation.think_text import ThinkText
 from translation.values import Usage
@@ -528,8 +531,51 @@ def test_more_cached_tokens_than_there_were_are_all_of_them() -> None:
     assert answer("gemini", sse(candidate(text("a"), finish="STOP", usageMetadata=told)))[2] == Usage(0, 0, 10)
 
 
+READING = {"function_call": {"name": "Read", "args": {"function_call": {"path": 1.5}}}, "thought_signature": "c2ln"}
+PYTHONS: Json = {
+    "candidates": [{"content": {"parts": [text("a"), READING], "role": "model"}, "finish_reason": "STOP", "index": 0}],
+    "usage_metadata": {"prompt_token_count": 10, "candidates_token_count": 3, "cached_content_token_count": 4},
+    "model_version": "gemini-3",
+}
+
+
+def test_geminis_fields_may_have_the_names_that_python_gives_them() -> None:
+    said = json.dumps(PYTHONS).replace("1.5", "1.50").encode()
+    nulls = said.replace(b'"index": 0', b'"index": null, "grounding_metadata": null')
+    half = nulls.replace(b'"a"', b'"a\\ud83d"')
+    for body in (sse(said), said, b"[%b]" % said, sse(nulls), nulls, sse(half), half):
+        reading, _, _ = decoder("gemini")
+        *events, finished = [*reading.feed(body), *reading.close()]
+        assert isinstance(finished, Finished)
+        assert (finished.usage, finished.model) == (Usage(6, 3, 4), "gemini-3")
+        assert b"c2ln" in finished.state
+        (called,) = [event for event in events if isinstance(event, ToolEnded)]
+        assert called.arguments == '{"function_call":{"path":1.50}}', "those of a call are its tool's"
+        assert b"c2ln" in called.state
+
+
+def test_every_field_of_geminis_is_known_by_both_of_its_names() -> None:
+    structs = [kind for kind in vars(gemini_wire).values() if isinstance(kind, type) and issubclass(kind, Struct)]
+    fields = {field.name for kind in structs if kind is not Struct for field in msgspec.structs.fields(kind)}
+    assert {name for name in fields if "_" in name} | {"retry_delay"} == set(NAMES)
+
+
+def test_geminis_errors_may_have_those_names_too() -> None:
+    said = {"code": 429, "message": "slow", "status": "RESOURCE_EXHAUSTED", "details": [{"retry_delay": "7s"}]}
+    body = msgspec.json.encode({"error": said})
+    target = Target("gemini", MODELS["gemini"], PROFILES["gemini"])
+    failed = adapter(target.profile).failure(target, 429, {}, body)
+    reading, _, _ = decoder("gemini")
+    (within,) = reading.feed(sse(body))
+    assert isinstance(within, Failed)
+    assert (failed.retry_after, within.error.retry_after) == (7.0, 7.0)
+    blocked = {"prompt_feedback": {"block_reason": "SAFETY", "block_reason_message": "no"}}
+    assert answer("gemini", sse(blocked))[1] == "refusal"
+
+
 def test_geminis_reasons_are_the_same_in_small_letters() -> None:
-    for told, end in (("stop", "end_turn"), ("max_tokens", "max_tokens"), ("Safety", "refusal")):
+    reasons = {"stop": "end_turn", "max_tokens": "max_tokens", "Safety": "refusal", "FinishReason.STOP": "end_turn"}
+    for told, end in reasons.items():
         assert answer("gemini", sse(candidate(text("a"), finish=told)))[:2] == ([text("a")], end)
 
 
@@ -589,6 +635,17 @@ def test_an_error_in_geminis_place_is_read_in_any_shape(error: Any) -> None:
     assert answer("gemini", msgspec.json.encode(error)) == ([], "busy", None)
 
 
+@pytest.mark.parametrize("between", [b"", b" ", b"data: ", b"\t"])
+def test_objects_of_geminis_that_stand_on_one_line_are_several(between: bytes) -> None:
+    half = json.dumps(candidate({"text": "b\ud83d"}))
+    events = (candidate(text("a}{")), half, json.dumps(candidate({"text": "\ude00"})), candidate(finish="STOP"))
+    line = between.join(one.encode() if isinstance(one, str) else msgspec.json.encode(one) for one in events)
+    for said in (line, line + between + b"[DONE]", line.replace(b"finishReason", b"finish_reason")):
+        assert answer("gemini", sse(said))[:2] == ([text("a}{b\U0001f600")], "end_turn")
+    for rest in (b"{", b"oops", b"\xff", b'{"a":' * 10_000):
+        assert "not Gemini's" in answer("gemini", sse(line + between + rest))[1]
+
+
 # ---------------------------------------------------------------- Responses
 
 MESSAGE = {"type": "message", "id": "m", "content": [{"type": "output_text", "text": "a"}]}
@@ -626,6 +683,19 @@ def test_the_kind_of_an_event_may_stand_outside_of_its_data() -> None:
     end = b"event: response.completed\ndata: %b\n\n" % msgspec.json.encode({"response": {"status": "in_progress"}})
     assert answer("openai-responses", said + end)[:2] == ([text("a")], "end_turn"), "the event says that it is over"
     assert answer("openai-responses", b'event: odd\ndata: {"delta":"x"}\n\n' + said + end)[0] == [text("a")]
+
+
+@pytest.mark.parametrize("between", [b"", b" ", b"data: ", b"\t"])
+def test_events_of_a_response_that_stand_on_one_line_are_several(between: bytes) -> None:
+    said = {"type": "response.output_text.delta", "delta": "a}{"}
+    halves = [json.dumps({**said, "delta": half}).encode() for half in ("b\ud83d", "\ude00")]
+    over = {"type": "response.completed", "response": {"status": "completed"}}
+    line = between.join([msgspec.json.encode(said), *halves, msgspec.json.encode(over)])
+    for events in (line, line + between + b"[DONE]", between.join([msgspec.json.encode(said), *halves, b"[DONE]"])):
+        assert answer("openai-responses", sse(events))[:2] == ([text("a}{b\U0001f600")], "end_turn")
+    for rest in (b"{", b"oops", b"\xff", b'{"a":' * 10_000):
+        broken = msgspec.json.encode(said) + between + rest
+        assert "not its protocol" in answer("openai-responses", sse(broken))[1]
 
 
 ADDED, DONE, DELTA = "output_item.added", "output_item.done", "function_call_arguments.delta"

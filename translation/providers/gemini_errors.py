@@ -17,6 +17,7 @@ from translation.errors import (
     UpstreamTimeout,
 )
 from translation.overflow import overflow
+from translation.providers.gemini_names import camel
 from translation.refusals import heard, meant, retry_after
 from translation.unreadable import UNREADABLE
 
@@ -65,7 +66,7 @@ class _Body(Struct):
 
 def failure(status: int, headers: dict[str, str], body: bytes) -> BridgeError:
     try:
-        found = msgspec.json.decode(body, type=_Body | list[_Body])
+        found = msgspec.json.decode(camel(body), type=_Body | list[_Body])
     except UNREADABLE:
         error = Error(message=heard(status, body).message)
     else:

@@ -35,7 +35,7 @@ from translation.providers.gemini_wire import (
     decode_answer,
     decode_chunk,
 )
-from translation.sse import MAX_EVENT, SSEDecoder
+from translation.sse import MAX_EVENT, SSEDecoder, apart
 from translation.unicode import Halves
 from translation.unreadable import UNREADABLE
 from translation.values import Usage
@@ -126,10 +126,21 @@ class GeminiDecoder:
         marker = data.strip()
         if self._done or not marker:
             return
-        if marker != b"[DONE]":
-            self._chunk(decode_chunk(data, self._halves), out)
+        if marker == b"[DONE]":
+            self._close(out)
             return
-        # Some gateways end Gemini's streams as they end others, and may leave them open.
+        try:
+            chunk = decode_chunk(data, self._halves)
+        except msgspec.DecodeError:
+            if len(parts := apart(data)) < 2:
+                raise
+            for part in parts:
+                self._event(part, out)
+        else:
+            self._chunk(chunk, out)
+
+    def _close(self, out: list[Event]) -> None:
+        """Some gateways end Gemini's streams as they end others, and may leave them open."""
         if self._said and not self._candidate.finish_reason:
             self._candidate = Candidate(finish_reason="STOP")
         self._finish(out)
@@ -153,7 +164,7 @@ class GeminiDecoder:
         if candidate.content is not None:
             for part in candidate.content.parts or ():
                 self._part(part, out)
-        if candidate.finish_reason and candidate.finish_reason != UNTOLD:
+        if candidate.finish_reason and not candidate.finish_reason.endswith(UNTOLD):
             self._candidate = candidate
         if candidate.grounding_metadata is not None:
             self._grounding = joined(self._grounding, candidate.grounding_metadata)
@@ -257,8 +268,8 @@ class GeminiDecoder:
     def _reason(self) -> tuple[Reason, str]:
         found, blocked = self._candidate.finish_reason, self._feedback
         said = f"{found}: {self._candidate.finish_message or ''}".rstrip(": ")
-        if found and found.upper() in REASONS:  # gateways write it in small letters
-            reason = REASONS[found.upper()]
+        if found and (word := found.rpartition(".")[2].upper()) in REASONS:  # `stop`, `FinishReason.STOP` at gateways
+            reason = REASONS[word]
             return reason, said if reason == "refusal" else ""
         if found:
             raise UpstreamGaveUp(f"the upstream gave up on its answer with {said}")

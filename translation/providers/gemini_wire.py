@@ -9,7 +9,9 @@ from msgspec import Raw, Struct
 
 from translation.nulls import without_nulls
 from translation.providers.gemini_errors import Error
+from translation.providers.gemini_names import camel
 from translation.refusals import in_band, read
+from translation.sse import apart
 from translation.unicode import Halves, check_utf8, without_halves
 
 
@@ -94,7 +96,7 @@ _answer: Callable[[bytes], Chunk | list[Chunk]] = msgspec.json.Decoder(Chunk | l
 _odd_chunk = msgspec.json.Decoder(Chunk, strict=False).decode
 _odd_answer: Callable[[bytes], Chunk | list[Chunk]] = msgspec.json.Decoder(Chunk | list[Chunk], strict=False).decode
 
-CALL = b'"functionCall"'
+CALL = re.compile(rb'"function_?[cC]all"')
 HALF_A_TEXT = re.compile(rb'\\u[dD][89abAB][0-9a-fA-F]{2}"')  # which ends in the first half of a character
 
 Read = TypeVar("Read", Chunk, Chunk | list[Chunk])
@@ -104,29 +106,39 @@ def decode_chunk(data: bytes, halves: Halves) -> Chunk:
     """A character may be cut in two between the texts of two events, but not in a call, which comes whole."""
     check_utf8(data)
     try:
-        return _chunk(data)
-    except msgspec.ValidationError:
-        return _odd(data, _odd_chunk)
+        return _chunk(camel(data) if b"_" in data else data)
     except msgspec.DecodeError:
-        if CALL not in data and (halves.open or HALF_A_TEXT.search(data)):
+        return _odd(data, halves)
+
+
+def _odd(data: bytes, halves: Halves) -> Chunk:
+    try:
+        return _read(data, _chunk, _odd_chunk)
+    except msgspec.DecodeError:
+        if len(apart(data)) > 1:
+            raise
+        if (halves.open or HALF_A_TEXT.search(data)) and not CALL.search(data):
             data = halves.joined(data)
-        return _chunk(without_halves(data))
+        return _read(without_halves(data), _chunk, _odd_chunk)
 
 
 def decode_answer(data: bytes) -> Chunk | list[Chunk]:
     check_utf8(data)
     try:
-        return _answer(data)
-    except msgspec.ValidationError:
-        return _odd(data, _odd_answer)
+        return _read(data, _answer, _odd_answer)
     except msgspec.DecodeError:
-        return _answer(without_halves(data))
+        return _read(without_halves(data), _answer, _odd_answer)
 
 
-def _odd(data: bytes, decode: Callable[[bytes], Read]) -> Read:
-    """What gateways write in Google's place. An error in any shape is raised."""
+def _read(data: bytes, decode: Callable[[bytes], Read], decode_odd: Callable[[bytes], Read]) -> Read:
+    """Also what gateways write in Google's place. An error in any shape is raised."""
+    named = camel(data)
     try:
-        return decode(without_nulls(data, "args"))
+        return decode(named)
+    except msgspec.ValidationError:
+        bare = without_nulls(named, "args")
+    try:
+        return decode_odd(bare)
     except msgspec.ValidationError as error:
         complaint = read(data)
         if complaint is None:

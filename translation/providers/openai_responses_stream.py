@@ -38,7 +38,7 @@ from translation.providers.openai_responses_wire import (
     written,
 )
 from translation.refusals import Complaint, read
-from translation.sse import SSEDecoder
+from translation.sse import SSEDecoder, apart
 from translation.unicode import Halves, check_utf8
 from translation.unreadable import UNREADABLE
 
@@ -100,6 +100,9 @@ class ResponsesStream:
         try:
             frame = FRAME.decode(data)
         except msgspec.DecodeError:
+            if len(parts := apart(data)) > 1:
+                self._apart(name, parts, out)
+                return
             frame = odd_frame(data, self._halves, HANDLERS)
         if not frame.type and name in HANDLERS:
             frame = replace(frame, type=name)  # some gateways say it outside of the data only
@@ -110,6 +113,11 @@ class ResponsesStream:
             self._end(Failed(in_band(read(data) or SILENT)), out)
         elif not frame.type and (complaint := read(data)):
             self._end(Failed(in_band(complaint)), out)
+
+    def _apart(self, name: str, parts: list[bytes], out: list[Event]) -> None:
+        for data in parts:
+            if not self._ended:
+                self._frame(name, data, out)
 
     # ------------------------------------------------------------ deltas
 
