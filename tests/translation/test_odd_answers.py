@@ -15,6 +15,7 @@ from translation.events import Event, Failed, Finished, ToolEnded, ToolStarted
 from translation.history import repair
 from translation.providers import gemini_wire
 from translation.providers.gemini_names import NAMES
+from translation.providers.minimax_twins import Twins
 from translation.providers.profiles import PROFILES
 from translation.think_text import ThinkText
 from translation.values import Usage
@@ -907,3 +908,66 @@ def test_a_call_that_reasoning_only_talks_about_is_left_out() -> None:
     events = [chunk({"reasoning": f"hm {HALF_CALL}"}), chunk({"content": "a"}, "stop")]
     content, end, _ = answer("minimax", sse(*events))
     assert (content[1:], end) == ([text("a")], "end_turn")
+
+
+# ---------------------------------------------------------------- calls in the text and beside it
+
+IN_TEXT = (
+    '<minimax:tool_call>\n<invoke name="Read"><parameter name="path">\n1\n</parameter></invoke></minimax:tool_call>'
+)
+SAID = chunk({"content": f"Look.\n{IN_TEXT}"})
+BESIDE = (piece(None, "Read", "a"), piece('{"pa'), piece('th":"1"}'))
+TALKS = chunk({"reasoning": "hm"})
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        ([SAID, *BESIDE], [P1]),
+        ([*BESIDE, SAID], [P1]),
+        ([BESIDE[0], BESIDE[1], SAID, BESIDE[2]], [P1]),
+        ([chunk({"reasoning": f"hm {IN_TEXT}"}), *BESIDE], [P1]),
+        ([*BESIDE, chunk({"content": IN_TEXT.removesuffix("</invoke></minimax:tool_call>")})], [P1]),
+        ([SAID, piece(TWO, "Read", "a")], [P1, P2]),
+        ([piece(TWO, "Read", "a"), SAID], [P2, P1]),
+        ([SAID, SAID, *BESIDE, piece(ONE, "Read", "b", 1)], [P1, P1]),
+        ([SAID, *BESIDE, piece(ONE, "Read", "b", 1)], [P1, P1]),
+        ([SAID, *BESIDE, piece(TWO, "Read", "b", 1)], [P1, P2]),
+    ],
+    ids=[
+        "text first", "text last", "text within", "in the reasoning", "text that does not end", "another call",
+        "another call first", "two", "two beside, one in the text", "one and another",
+    ],
+)  # fmt: skip
+def test_a_call_that_comes_in_the_text_and_beside_it_comes_once(events: list[Json], expected: list[Json]) -> None:
+    content, end, _ = answer("minimax", sse(TALKS, *events, chunk(finish="tool_calls"), b"[DONE]"))
+    given = [{name: value.strip() for name, value in arguments.items()} for _, arguments in calls(content)]
+    assert (given, end) == (expected, "tool_use")
+    reading, _, _ = decoder("minimax")
+    finished = [*reading.feed(sse(TALKS, *events, chunk(finish="tool_calls"))), *reading.close()][-1]
+    assert isinstance(finished, Finished)
+    assert any("told once" in note for note in finished.notes) == (P2 not in expected or len(events) == 5)
+
+
+def test_a_whole_answer_that_tells_its_calls_twice_has_them_once() -> None:
+    call = {"id": "a", "type": "function", "function": {"name": "Read", "arguments": ONE}}
+    message = {"role": "assistant", "content": f"<think>hm</think>{IN_TEXT}", "tool_calls": [call]}
+    body = msgspec.json.encode({"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]})
+    content, end, _ = answer("minimax", body)
+    assert ([name for name, _ in calls(content)], end) == (["Read"], "tool_use")
+
+
+def test_of_a_call_that_was_cut_off_beside_the_text_the_one_in_it_is_run() -> None:
+    content, end, _ = answer("minimax", sse(TALKS, SAID, *BESIDE[:2], chunk(finish="length")))
+    assert ([name for name, _ in calls(content)], end) == (["Read"], "max_tokens")
+    content, end, _ = answer("minimax", sse(TALKS, *BESIDE[:2], SAID, chunk(finish="length")))
+    assert ([name for name, _ in calls(content)], end) == (["Read"], "max_tokens")
+
+
+def test_what_two_readers_of_a_call_take_for_its_values_is_the_same() -> None:
+    twins = Twins()
+    assert not twins.has("written", "Read", '{"path":" 1\\n","limit":5,"deep":[true,{"a":null}]}')
+    assert twins.expects("parsed", "Read")
+    assert not twins.has("parsed", "Bash", "{}")
+    assert twins.has("parsed", "Read", '{"deep":["true",{"a":"null"}],"path":"1","limit":"5"}')
+    assert not twins.expects("parsed", "Read")

@@ -26,6 +26,7 @@ from translation.events import (
 from translation.invocations import Invocation
 from translation.markup import Found, Markup
 from translation.markup_tags import M2, M3
+from translation.providers.minimax_twins import Twins
 from translation.providers.openai_chat import OpenAIChat
 from translation.typed_tools import definition, kind
 from translation.values import Request
@@ -34,6 +35,7 @@ UNCLOSED = "the answer had no end of its thinking and nothing after it: its text
 CLOSING = ("</think>", "</mm:think>")
 CUT = "a tool call that the token limit cut off was left out"
 BROKEN = "the upstream's answer ended inside a tool call"
+TWICE = "{}: a call that came both in the text and beside it was told once"
 MENTIONED = "a tool call that the reasoning began and did not end was left out"
 
 Channel = Literal["", "content", "reasoning", "call"]  # where text comes in; "" before any
@@ -84,7 +86,10 @@ class MiniMaxDecoder(Ending):
         self._markup: Markup | None = None  # reads the channel
         self._guessed = False  # the content was taken for thinking, since the prompt opens it
         self._calls = 0
-        self._numbers: dict[int, tuple[int, str]] = {}  # the chat decoder's number of a call -> ours, and its name
+        self._numbers: dict[int, tuple[int, ToolStarted]] = {}  # the chat decoder's number of a call -> ours, and it
+        self._twins = Twins()
+        self._held: dict[int, ToolStarted] = {}  # calls beside the text that may be in it, too
+        self._doubtful: list[tuple[Invocation, str]] = []  # the other way round, with their arguments
         self._thoughts: list[str] = []
         self._visible = False  # text or a call went out
         self._notes: list[str] = []
@@ -116,17 +121,17 @@ class MiniMaxDecoder(Ending):
         match event:
             case ToolStarted():
                 self._before_call(out)
-                self._numbers[event.call] = self._calls, event.upstream_name
-                out.append(replace(event, call=self._calls))
-                self._calls += 1
+                if self._twins.expects("parsed", event.name):
+                    self._held[event.call] = event
+                else:
+                    self._start(event, out)
             case ToolArguments():
                 pass  # their types may change, so they go out whole
             case ToolEnded():
-                number, name = self._numbers[event.call]
-                arguments = self._tools.schema(name).retyped(event.arguments)
-                out.append(ToolEnded(number, arguments, self._state_once()))
+                self._end(event, out)
             case ToolDropped():
-                out.append(ToolDropped(self._numbers[event.call][0]))
+                self._release(event.call, out)
+                out.append(ToolDropped(self._numbers.pop(event.call)[0]))
             case Finished():
                 self._finish(event, out)
             case _:
@@ -193,10 +198,40 @@ class MiniMaxDecoder(Ending):
 
     def _invoke(self, call: Invocation, out: list[Event]) -> None:
         self._visible = True
-        schema = self._tools.schema(call.name)
-        out.append(ToolStarted(self._calls, self._tools.client(call.name), upstream_name=call.name))
-        out.append(ToolEnded(self._calls, schema.typed(call.parameters), self._state_once()))
+        arguments = self._tools.schema(call.name).typed(call.parameters)
+        name = self._tools.client(call.name)
+        if any(started.name == name for _, started in self._numbers.values()):
+            self._doubtful.append((call, arguments))  # until the arguments of that one are known
+        else:
+            self._write(call, arguments, out)
+
+    def _write(self, call: Invocation, arguments: str, out: list[Event]) -> None:
+        name = self._tools.client(call.name)
+        if self._twins.has("written", name, arguments):
+            self._notes.append(TWICE.format(name))
+            return
+        out.append(ToolStarted(self._calls, name, upstream_name=call.name))
+        out.append(ToolEnded(self._calls, arguments, self._state_once()))
         self._calls += 1
+
+    def _start(self, event: ToolStarted, out: list[Event]) -> None:
+        self._numbers[event.call] = self._calls, event
+        out.append(replace(event, call=self._calls))
+        self._calls += 1
+
+    def _release(self, call: int, out: list[Event]) -> None:
+        if (held := self._held.pop(call, None)) is not None:
+            self._start(held, out)
+
+    def _end(self, event: ToolEnded, out: list[Event]) -> None:
+        started = self._held.get(event.call) or self._numbers[event.call][1]
+        arguments = self._tools.schema(started.upstream_name).retyped(event.arguments)
+        told = self._twins.has("parsed", started.name, arguments)
+        if told and self._held.pop(event.call, None) is not None:
+            self._notes.append(TWICE.format(started.name))
+            return
+        self._release(event.call, out)
+        out.append(ToolEnded(self._numbers.pop(event.call)[0], arguments, self._state_once()))
 
     def _before_call(self, out: list[Event]) -> None:
         """A call that the server parsed: thinking is over, white space before it is layout."""
@@ -212,6 +247,8 @@ class MiniMaxDecoder(Ending):
         if self._broken or (self._markup is not None and self._markup.broken):
             out.append(Failed(UpstreamProtocolError(BROKEN)))
             return
+        for call, arguments in self._doubtful:
+            self._write(call, arguments, out)
         unclosed = self._guessed and self._markup is not None and not self._markup.thought
         if unclosed and not self._visible and finished.reason != "length":
             out.append(TextDelta("".join(self._thoughts)))
