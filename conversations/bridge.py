@@ -183,6 +183,9 @@ class Bridge:
             if not turns:
                 del self.running[turn.conversation.row.id]
 
+    def running_turn(self, conversation_id: int, turn_id: int) -> Turn | None:
+        return next((turn for turn in self.running.get(conversation_id, ()) if turn.id == turn_id), None)
+
     def end_conversation(self, conversation_id: int, error: BridgeError) -> None:
         """It was terminated or purged: nothing of it may be shown or stored any more."""
         self.state.forget(conversation_id)

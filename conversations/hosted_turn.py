@@ -51,6 +51,7 @@ class HostedTurn(Turn):
         self._late = False  # a tool has not ended in the time that the turn has
         self._after: Finished | None = None  # what ends the message once the results are there
         self._next: asyncio.Task[list[WireEvent]] | None = None
+        self._told_before = 0
         self._nudged = asyncio.Event()
         self._over = False
         super().__init__(*given)
@@ -67,20 +68,25 @@ class HostedTurn(Turn):
         self._over = value
 
     @property
+    def told(self) -> int:
+        """What the next call brings is read when it has something to show."""
+        return super().told if self._next is None else self._told_before
+
+    @property
     def hop(self) -> tuple[UpstreamRequest, Attempt]:
         return self._first or super().hop
 
-    async def begin(self) -> list[WireEvent]:
+    async def _begun(self) -> list[WireEvent]:
         if not self.prepared.waiting:
-            return await super().begin()
+            return await super()._begun()
         await self._durable()
         self._shown = True
         self._runs.wait_for((run.tool_use_id for run in self.prepared.waiting), self._time_left())
         return [self.attempt.start]
 
-    async def read(self) -> list[WireEvent]:
+    async def step(self) -> list[WireEvent]:
         if not self._runs and self._next is None:
-            return await super().read()
+            return await super().step()
         if (over := self._ended or self._failure) is not None:
             raise over
         await self._something()
@@ -213,6 +219,7 @@ class HostedTurn(Turn):
             return await super()._complete(self._after)
         if self._late or self._round >= limits.rounds or self._time_left() <= 0:
             return await super()._complete(PAUSE)
+        self._told_before = len(self.accumulator.said)
         self._next = asyncio.get_running_loop().create_task(self._next_round())
         return []
 

@@ -5,6 +5,7 @@ over from one that failed. Never two live turns, never two upstream calls for on
 from __future__ import annotations
 
 import asyncio
+import logging
 from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING
@@ -21,9 +22,12 @@ from translation.events import Finished, MessageStart, MessageStop, ToolStarted,
 from translation.values import Note, Usage
 
 if TYPE_CHECKING:
+    from conversations.audience import Reader
     from conversations.bridge import Bridge
     from conversations.preparing import Prepared
     from conversations.turn import Ask, Turn
+
+log = logging.getLogger(__name__)
 
 WINDOW = 600.0  # seconds in which an equal request is the same one
 LOOK_SECONDS = 0.25
@@ -57,7 +61,9 @@ async def refused(bridge: Bridge, ask: Ask, claim: ClaimRow) -> ThreadRefused:
 
 
 class Repeat:
-    """Stands in for a turn: waits for the one that has the claim, and says what it said."""
+    """Stands in for a turn: attaches to the one that has the claim, or waits for it, and says what it said."""
+
+    reader = None  # it finds its place itself
 
     def __init__(self, bridge: Bridge, ask: Ask, prepared: Prepared, claim: ClaimRow) -> None:
         self.ask = ask
@@ -68,21 +74,22 @@ class Repeat:
         self._prepared = prepared
         self._bridge = bridge
         self._claim = claim
-        self._turn: Turn | Repeat | None = None
+        self._turn: Turn | Repeat | Reader | None = None
 
     async def begin(self) -> list[WireEvent]:
         holder = await self._ended()
-        complete = holder is not None and holder.status == "complete"
-        if holder is not None and complete and not self._goes_on(holder):
-            stored = await self._bridge.store.read(partial(reads.delivered, turn=holder.turn), None)
-            if stored is not None:
-                self.done, self.notes = True, list(stored.notes)
-                relayed = await self._relayed(holder.turn, stored)
-                return self._said(relayed or _unfolded(stored, self.ask.request.model))
-        self._turn = turn = await self._bridge.open(self.ask, anew=complete)
-        self.conversation_id = turn.conversation_id
-        wire = await turn.begin()
-        self._follow(turn)
+        if self._turn is None:
+            complete = holder is not None and holder.status == "complete"
+            if holder is not None and complete and not self._goes_on(holder):
+                stored = await self._bridge.store.read(partial(reads.delivered, turn=holder.turn), None)
+                if stored is not None:
+                    self.done, self.notes = True, list(stored.notes)
+                    relayed = await self._relayed(holder.turn, stored)
+                    return self._said(relayed or _unfolded(stored, self.ask.request.model))
+            self._turn = await self._bridge.open(self.ask, anew=complete)
+        self.conversation_id = self._turn.conversation_id
+        wire = await self._turn.begin()
+        self._follow(self._turn)
         return wire
 
     def _goes_on(self, holder: Answer) -> bool:
@@ -93,6 +100,7 @@ class Repeat:
     async def read(self) -> list[WireEvent]:
         if self._turn is None:
             return []
+        self._turn = self._turn.reader or self._turn
         wire = await self._turn.read()
         self._follow(self._turn)
         return wire
@@ -107,14 +115,16 @@ class Repeat:
 
     def abort(self) -> None:
         if self._turn is not None:
-            self._turn.abort()
+            (self._turn.reader or self._turn).abort()
 
     async def _ended(self) -> Answer | None:
-        """The turn that has the claim, once it runs no longer; None when it gave the claim back."""
+        """The turn that has the claim, once it runs no longer or is attached to; None when it gave the claim back."""
         awaited = None
         # It may run in another process: the database is where they meet.
         while (holder := await self._holder()) is not None and holder.status == "running":
             awaited = holder.conversation.id
+            if await self._attached(holder):
+                break
             if not await self._left_behind(holder.turn):
                 await asyncio.sleep(LOOK_SECONDS)
         if holder is None and awaited is not None:
@@ -122,6 +132,14 @@ class Repeat:
             if not await self._bridge.store.read(job, without_store):
                 raise ConversationEnded("the conversation was terminated")
         return holder
+
+    async def _attached(self, holder: Answer) -> bool:
+        """Whether it runs in this process, and was joined there."""
+        turn = self._bridge.running_turn(holder.conversation.id, holder.turn)
+        if turn is not None and not self._goes_on(holder):
+            log.info("request %s attaches to the turn of %s", self.ask.request_id, turn.ask.request_id)
+            self._turn = await turn.attached()
+        return self._turn is not None
 
     async def _left_behind(self, turn: int) -> bool:
         """Whether its process died: then nobody has to wait until the reconciler comes by, and there may be none."""
@@ -138,7 +156,7 @@ class Repeat:
             self.conversation_id = holder.conversation.external_id
         return holder
 
-    def _follow(self, turn: Turn | Repeat) -> None:
+    def _follow(self, turn: Turn | Repeat | Reader) -> None:
         self.done, self.notes, self.accumulator = turn.done, turn.notes, turn.accumulator
         self.conversation_id = turn.conversation_id
 

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from conversations import ids, links, message_rows, records, sent_rows, telemetry, usage_rows
 from conversations.attempt import Attempt
+from conversations.audience import Audience, Client, Reader
 from conversations.beside import LARGE, beside, size_of
 from conversations.errand import Errand
 from conversations.limits import Admission
@@ -62,6 +63,7 @@ class Ask(Struct, frozen=True):
     identity: Identity
     request_id: str
     headers: dict[str, str]
+    client: Client
     received: float = field(default_factory=time.perf_counter)
     body: bytes = b""  # as it came, where the request does not hold it
 
@@ -95,6 +97,9 @@ class Turn:
         self.depth = 0  # of the chain of requests that are stored by what they add
         self.calls: dict[int, LinkRow] = {}
         self.unseen: list[str] = []  # calls of attempts that were not shown
+        self.driven = True  # by whoever asked for it; until it has begun, and whenever that one reads
+        self.audience: Audience | None = None  # once the same request came again
+        self.reader: Reader | None = None  # what whoever asked for it goes on with then
         self._rows = TurnRows(bridge.store)
         self._attempt_started: float | None = None
         self._shown = False
@@ -123,6 +128,11 @@ class Turn:
     @property
     def accumulator(self) -> Accumulator:
         return self.attempt.accumulator
+
+    @property
+    def told(self) -> int:
+        """How many events of what was said its reader was given, when it is not driven."""
+        return len(self.accumulator.said)
 
     @property
     def hop(self) -> tuple[UpstreamRequest, Attempt]:
@@ -173,24 +183,44 @@ class Turn:
         """The first events that may be shown. Raises what the client gets to see instead."""
         self._task = asyncio.current_task()
         try:
-            for _ in range(STALE_TRIES):
-                try:
-                    return await self._begin()
-                except StaleConversation:
-                    await self._reprepare()
+            wire = await self._begun()
         except asyncio.CancelledError:
             if self._ended is None:
                 raise
             raise self._ended from None
         finally:
             self._task = None
+        self.driven = False
+        if self.audience is not None:
+            self.audience.share()
+        return wire
+
+    async def _begun(self) -> list[WireEvent]:
+        for _ in range(STALE_TRIES):
+            try:
+                return await self._begin()
+            except StaleConversation:
+                await self._reprepare()
         raise StoreUnavailable
 
     async def read(self) -> list[WireEvent]:
         """The events of the next upstream read; none when the turn was only nudged."""
-        return await self._read()
+        self.driven = True  # and stays so if it is broken off
+        wire = await self.step()
+        self.driven = False
+        if self.audience is not None:
+            self.audience.share()
+        return wire
 
-    async def _read(self) -> list[WireEvent]:
+    async def attached(self) -> Reader | None:
+        """For the same request again: a place beside its reader, or None if there is nothing to be heard any more."""
+        if self._closed:
+            return None
+        if self.audience is None:
+            self.audience = Audience(self)
+        return await self.audience.join()
+
+    async def step(self) -> list[WireEvent]:
         if (over := self._ended or self._failure) is not None:
             raise over
         events = await self.attempt.events()
@@ -279,7 +309,8 @@ class Turn:
         asked = patience.current()
         while not self.done:
             asked.spent = 0.0  # what was stored of the last read came in time
-            if (wire := await self._read()) and self._shows_parts:
+            # Of the upstream, whatever else there is to wait for.
+            if (wire := await Turn.step(self)) and self._shows_parts:
                 self.timings.first_token = self.elapsed
                 return [attempt.start, *wire]
         return [attempt.start]
@@ -436,6 +467,8 @@ class Turn:
         self.bridge.state.note_sent(self.conversation, Sent(self.id, depth, sent.body))
 
     def _finish_in_background(self, status: str, error: BridgeError | None) -> None:
+        if self.audience is not None:
+            self.audience.break_off()
         if self._closed:
             return
         self._closed = self.done = True

@@ -41,6 +41,7 @@ class Accumulator:
     """`feed` as the stream goes; `content` is the message's blocks so far, as JSON."""
 
     def __init__(self) -> None:
+        self.said: list[WireEvent] = []  # for whoever comes later
         self.id = ""
         self.model = ""
         self.stop_reason: str | None = None
@@ -52,6 +53,7 @@ class Accumulator:
         self._content: bytes | None = None  # while nothing is added to the blocks
 
     def feed(self, events: list[WireEvent]) -> None:
+        self.said += events
         for event in events:
             if not isinstance(event, Relayed):
                 self._event(event)

@@ -8,11 +8,14 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 
+from conversations.audience import Client
+
 
 class LeanRequest(HttpRequest):
     """Method, path, headers, and the body once it was read."""
 
     lean_body = b""
+    client: Client
 
     def __init__(self, scope: Mapping[str, Any], headers: dict[str, str], request_id: str) -> None:
         # HttpRequest.__init__ builds five dictionaries that nobody reads on these paths.

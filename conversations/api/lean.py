@@ -13,6 +13,7 @@ from typing import Any
 from conversations import ids
 from conversations.api.exchange import LeanRequest, LeanResponse
 from conversations.api.incoming import LARGE, ClientGone, Receive, announced, read_body, unpacked
+from conversations.audience import Client
 from conversations.process import current
 from conversations.store import patience
 from translation.errors import BridgeError, OwnFault
@@ -60,7 +61,7 @@ def _lines(headers: Iterable[tuple[bytes, bytes]], wanted: bytes) -> str:
 
 async def _serve(operation: Operation, refuse: Refuse, request: LeanRequest, receive: Receive, send: Send) -> None:
     patience.begin()
-    client = _Client()
+    client = request.client = Client()
     # Our own server tells when the client leaves; any other has to be asked, which takes a task.
     watch = request.scope.get("toolbridge.watch") or partial(_ask, receive)
     unwatch = watch(client.leave)
@@ -71,21 +72,6 @@ async def _serve(operation: Operation, refuse: Refuse, request: LeanRequest, rec
             raise
     finally:
         unwatch()
-
-
-class _Client:
-    """Who is answered by the task that makes this."""
-
-    __slots__ = ("_answering", "gone")
-
-    def __init__(self) -> None:
-        self._answering = asyncio.current_task()
-        self.gone = False
-
-    def leave(self) -> None:
-        assert self._answering is not None
-        self.gone = True
-        self._answering.cancel()
 
 
 async def _answer(operation: Operation, refuse: Refuse, request: LeanRequest, send: Send) -> None:

@@ -42,4 +42,4 @@ async def _ask(request: HttpRequest, *, counting: bool = False) -> Ask:
     betas = tuple(beta.strip() for beta in headers.get("anthropic-beta", "").split(",") if beta.strip())
     body, version = request.lean_body, headers.get("anthropic-version", DEFAULT_VERSION)
     asked = await beside(len(body), parse, body, version, betas, counting=counting)
-    return Ask(key, asked, identity(headers, asked.user_id), request.request_id, headers)
+    return Ask(key, asked, identity(headers, asked.user_id), request.request_id, headers, request.client)

@@ -28,7 +28,8 @@ async def chat_completions(request: HttpRequest) -> LeanResponse:
     chat = await beside(len(request.lean_body), parse, request.lean_body)
     asked = chat.request
     who = identity(headers, asked.user_id)
-    turn = await bridge.open(Ask(key, asked, who, request.request_id, headers, body=request.lean_body))
+    ask = Ask(key, asked, who, request.request_id, headers, request.client, body=request.lean_body)
+    turn = await bridge.open(ask)
     renderer = ChatRenderer(int(time.time()), include_usage=chat.include_usage)
     return await (sse.stream(turn, process, renderer) if asked.stream else sse.whole(turn, renderer))
 

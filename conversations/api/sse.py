@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator
 
 from conversations.api.exchange import LeanResponse
 from conversations.api.lean import refused
+from conversations.audience import Reader
 from conversations.process import WebProcess
 from conversations.repeats import Repeat
 from conversations.store import patience
@@ -30,10 +31,10 @@ ROUTINE = frozenset(
 WARNING_KINDS = {"substitution": "state-substituted", "repair": "history-repaired"}
 
 
-async def whole(turn: Turn | Repeat, renderer: Renderer) -> LeanResponse:
+async def whole(turn: Turn | Repeat | Reader, renderer: Renderer) -> LeanResponse:
     try:
         await turn.begin()
-        while not turn.done:
+        while not (turn := turn.reader or turn).done:
             await turn.read()
     except BridgeError as error:
         return _refused(turn, error, renderer)
@@ -56,7 +57,7 @@ async def stream(turn: Turn | Repeat, process: WebProcess, renderer: Renderer) -
         return _refused(turn, error, renderer)
     except asyncio.CancelledError:
         first.cancel()
-        turn.abort()
+        (turn.reader or turn).abort()
         raise
     body = _Stream(turn, process, renderer, first)
     return LeanResponse(200, [*STREAM_HEADERS, *_headers(turn, renderer)], stream=body.chunks())
@@ -84,7 +85,8 @@ class _Stream:
             self._turn.nudge()
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        turn, renderer, asked = self._turn, self._renderer, patience.current()
+        turn: Turn | Repeat | Reader = self._turn
+        renderer, asked = self._renderer, patience.current()
         self._process.quiet.add(self)
         try:
             while not self._first.done():
@@ -93,7 +95,7 @@ class _Stream:
                     yield self._sent(renderer.ping)
             first = self._first.result()
             yield self._sent(self._late_warnings() + renderer.events(first))
-            while not turn.done:
+            while not (turn := turn.reader or turn).done:
                 asked.spent = 0.0
                 wire = await turn.read()
                 if wire:
@@ -105,7 +107,7 @@ class _Stream:
             yield renderer.error(error, turn.ask.request_id)
         except (asyncio.CancelledError, GeneratorExit):
             self._first.cancel()
-            turn.abort()
+            (turn.reader or turn).abort()
             raise
         except Exception:  # promise 2: whatever happened, the stream ends in a terminator
             log.exception("stream %s failed", turn.ask.request_id)
@@ -130,7 +132,7 @@ class _Stream:
         return chunk
 
 
-def _refused(turn: Turn | Repeat, error: BridgeError, renderer: Renderer) -> LeanResponse:
+def _refused(turn: Turn | Repeat | Reader, error: BridgeError, renderer: Renderer) -> LeanResponse:
     """An error that comes before anything was shown: a real status, and the conversation that it belongs to."""
     turn.fail(error)
     response = refused(renderer.refusal(error, turn.ask.request_id))
@@ -138,11 +140,11 @@ def _refused(turn: Turn | Repeat, error: BridgeError, renderer: Renderer) -> Lea
     return response
 
 
-def _conversation(turn: Turn | Repeat) -> tuple[bytes, bytes]:
+def _conversation(turn: Turn | Repeat | Reader) -> tuple[bytes, bytes]:
     return b"x-conversation-id", turn.conversation_id.encode()
 
 
-def _headers(turn: Turn | Repeat, renderer: Renderer) -> list[tuple[bytes, bytes]]:
+def _headers(turn: Turn | Repeat | Reader, renderer: Renderer) -> list[tuple[bytes, bytes]]:
     headers = [(name.encode(), value.encode()) for name, value in renderer.headers(turn.ask.request_id)]
     headers.append(_conversation(turn))
     if warnings := _warnings(turn):
@@ -150,7 +152,7 @@ def _headers(turn: Turn | Repeat, renderer: Renderer) -> list[tuple[bytes, bytes
     return headers
 
 
-def _warnings(turn: Turn | Repeat) -> list[str]:
+def _warnings(turn: Turn | Repeat | Reader) -> list[str]:
     return list(dict.fromkeys(code for note in turn.notes if (code := _warning(note))))
 
 

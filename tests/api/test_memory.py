@@ -717,18 +717,20 @@ def test_a_retry_of_an_aborted_request_takes_over(client: Client, served: Served
 
 
 @BOTH
-def test_a_retry_of_a_request_whose_process_died_takes_over(client: Client, served: Served) -> None:
+def test_a_retry_of_a_request_whose_process_died_takes_over(client: Client, served: Served, serve: Serve) -> None:
     """By itself, without anybody who reconciles: a client is waiting for it."""
+    there = Client(serve(served.database_url).bridge.url, client.api_key)
     headers = {"x-conversation-id": "left behind"}
     served.chat(sse_answer(chat.chunk({"content": "Hel"}), Silence()), chat.streamed_text("Hello."))
     with client.stream("Hi", headers=headers) as (_, events):
         next(events)
         turns = served.records.turns(client.api_key)
         assert turns.update(process=999_999) == 1
-        assert "Hello." in client.ask("Hi", stream=True, headers=headers).text
+        assert "Hello." in there.ask("Hi", stream=True, headers=headers).text
         first, second = turns
         assert (first.status, first.error_message) == ("error", "the process that ran this turn died")
         assert second.status == "complete"
+    there.close()
 
 
 def test_who_starts_after_a_crash_closes_what_it_left(serve: Serve, connect: Connect) -> None:

@@ -55,6 +55,31 @@ def test_hosted_tool_is_run_and_the_model_goes_on(tools: Tools, stream: bool) ->
     assert (called.method, called.json()) == ("POST", {"city": "Berlin"})
 
 
+@pytest.mark.parametrize("waits_for", ["tool", "model"])
+def test_the_same_request_again_attaches_while_the_turn_waits(tools: Tools, waits_for: str) -> None:
+    """For a tool, or for what the model says of its result; the first client leaves meanwhile."""
+    gate, headers = Gate(), {"x-conversation-id": f"waits for the {waits_for}"}
+    tools.register()
+    tools.server.queue("/weather", held(gate, b"{}") if waits_for == "tool" else json_answer({}))
+    spoken = ("It ", "is.") if waits_for == "tool" else (gate, "It ", "is.")
+    tools.served.chat(chat.streamed_calls(("call_1", "weather", {"city": "Berlin"})), chat.streamed_text(*spoken))
+    shown = "mcp_tool_use" if waits_for == "tool" else "mcp_tool_result"
+    with tools.client.stream("How is the weather?", headers=headers) as (_, second):
+        with tools.client.stream("How is the weather?", headers=headers) as (_, first):
+            assert gate.reached.wait(10)
+            assert any(event.data.get("content_block", {}).get("type") == shown for event in first)
+            seen = [next(second)]
+            while seen[-1].data.get("content_block", {}).get("type") != shown:
+                seen.append(next(second))
+        gate.open()
+        seen += second
+    blocks = folded([event for event in seen if event.name != "ping"])
+    assert kinds(blocks) == ["mcp_tool_use", "mcp_tool_result", "text"]
+    assert blocks[-1]["text"] == "It is."
+    assert len(tools.server.requests) == 1
+    assert len(tools.served.upstream.requests) == 2
+
+
 def test_model_is_offered_the_tool_and_told_its_result(tools: Tools) -> None:
     tools.register(description="The weather of a city")
     tools.server.queue("/weather", json_answer(SUNNY))
