@@ -40,7 +40,8 @@ def claims(ask: Ask, *, anew: bool = False) -> tuple[ClaimRow, ...]:
     thread, identity = ask.request.thread, ask.identity
     if thread is not None and thread.kind == "continue":
         rows.append(ClaimRow("thread", thread.previous_message_id[:64]))
-    who = identity.conversation_id or f"{identity.session_id}/{identity.agent_id}".strip("/")
+    # An agent is one of its session's: alone it names nobody.
+    who = identity.conversation_id or (identity.session_id and f"{identity.session_id}/{identity.agent_id}")
     named = bool(who) or bool(rows) or identity.retry_count > 0
     if ask.key.storage == "full" and (named or RETRY_HEADER in ask.headers):
         how = b"\0append\0" if identity.append else b"\0"  # the same bytes are another request there

@@ -772,6 +772,14 @@ def test_equal_requests_that_say_nothing_are_two(client: Client, served: Served)
     assert len(served.upstream.requests) == 2
 
 
+def test_an_agent_without_its_session_is_no_name(client: Client, served: Served) -> None:
+    """Agents are told apart within a session: equal requests of one that names none are two."""
+    served.chat(chat.text("One."), chat.text("Two."))
+    headers = {"x-claude-code-agent-id": "agent-1"}
+    assert client.ask("Hi", headers=headers).json()["id"] != client.ask("Hi", headers=headers).json()["id"]
+    assert len(served.upstream.requests) == 2
+
+
 def test_a_first_request_is_never_taken_for_a_retry(client: Client, served: Served) -> None:
     """The SDKs always send their count: 0 is a new request, whatever was asked before."""
     served.chat(chat.text("One."), chat.text("Two."))
