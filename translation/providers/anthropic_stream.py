@@ -170,7 +170,8 @@ class AnthropicStream:
         self._check(self._usage is not None and self._stop is None, "a content block outside of the message")
         self._check(self._open is None, f"the content block {event.index} inside of another")
         self._check(event.index == self._blocks, f"the content block {event.index} where {self._blocks} belongs")
-        self._check_arguments()
+        if self._cut is not None:
+            raise _broken(self._cut[0])
         block = BLOCK.decode(event.content_block)
         self._check(bool(block.type), "a content block without a type")
         self._blocks += 1
@@ -276,7 +277,7 @@ class AnthropicStream:
             return
         if reason and self._cut is not None:
             if reason in WHOLE:
-                self._check_arguments()
+                raise _broken(self._cut[0])
             out.append(self._cut[1])
             self._cut = None
         explanation = (delta.stop_details or StopDetails()).explanation or before.explanation
@@ -304,11 +305,6 @@ class AnthropicStream:
         self._ended = True
         out.append(event)
 
-    def _check_arguments(self) -> None:
-        if self._cut is not None:
-            found = self._cut[0][:200]
-            raise UpstreamProtocolError(f"the upstream sent tool arguments that are not a JSON object: {found!r}")
-
     def _check_open(self, event: StreamEvent) -> None:
         is_open = self._open is not None and event.index == self._blocks - 1
         self._check(is_open, f"{event.type} for the content block {event.index}, which is not open")
@@ -316,6 +312,10 @@ class AnthropicStream:
     def _check(self, held: bool, found: str) -> None:  # noqa: FBT001 - an assertion
         if not held:
             raise UpstreamProtocolError(f"the upstream broke its own grammar: {found}")
+
+
+def _broken(arguments: str) -> UpstreamProtocolError:
+    return UpstreamProtocolError(f"the upstream sent tool arguments that are not a JSON object: {arguments[:200]!r}")
 
 
 WATCHERS: dict[str, Callable[[AnthropicStream, StreamEvent, bytes, list[Event]], None]] = {

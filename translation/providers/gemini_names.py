@@ -7,10 +7,11 @@ from msgspec import Raw
 
 NAMES = (
     "block_reason", "block_reason_message", "cached_content_token_count", "candidates_token_count",
-    "code_execution_result", "executable_code", "finish_message", "finish_reason", "function_call", "grounding_chunks",
-    "grounding_metadata", "inline_data", "mime_type", "model_version", "prompt_feedback", "prompt_token_count",
-    "response_id", "retry_delay", "thought_signature", "thoughts_token_count", "tool_call", "tool_response",
-    "tool_use_prompt_token_count", "usage_metadata", "web_search_queries",
+    "code_execution_result", "executable_code", "finish_message", "finish_reason", "function_call",
+    "grounding_chunk_indices", "grounding_chunks", "grounding_metadata", "grounding_supports", "inline_data",
+    "mime_type", "model_version", "prompt_feedback", "prompt_token_count", "response_id", "retry_delay",
+    "thought_signature", "thoughts_token_count", "tool_call", "tool_response", "tool_use_prompt_token_count",
+    "usage_metadata", "web_search_queries",
 )  # fmt: skip
 SNAKE = re.compile(rb'"(?:%b)"\s*:' % "|".join(NAMES).encode())
 ARGUMENTS = "args"  # of a call, whose names are the tool's
