@@ -40,7 +40,7 @@ class Head:
         return self._transport.is_closing()
 
     def _flush(self) -> None:
-        if self._held:
+        if self._held and not self._transport.is_closing():  # the client may have left meanwhile
             self._release()
 
     def _release(self, *more: bytes) -> None:

@@ -201,6 +201,10 @@ class Wire:
 
     def __init__(self) -> None:
         self.written: list[bytes] = []
+        self.lost = False
+
+    def is_closing(self) -> bool:
+        return self.lost
 
     def write(self, data: bytes) -> None:
         self.written.append(data)
@@ -220,6 +224,16 @@ async def test_a_head_and_the_body_that_follows_are_one_write() -> None:
         cycle.transport.write(part)
     await asyncio.sleep(0)
     assert wire.written == [b"head body ", b"more"]
+
+
+async def test_a_head_is_not_written_to_who_has_left() -> None:
+    wire = Wire()
+    cycle: Any = SimpleNamespace(transport=wire)
+    cycle.transport = Head(cycle, asyncio.get_running_loop())
+    cycle.transport.write(b"head")
+    wire.lost = True
+    await asyncio.sleep(0)
+    assert wire.written == []
 
 
 async def test_a_connection_is_closed_behind_its_head() -> None:
