@@ -11,7 +11,7 @@ from typing import Any, assert_never, get_args
 import msgspec
 from msgspec import Raw, Struct
 
-from translation.client.paths import carried, carried_fields, carried_object, decode, explained, named, wrong
+from translation.client.paths import CROWD, carried, carried_fields, carried_object, decode, explained, named, wrong
 from translation.values import (
     Block,
     Document,
@@ -226,6 +226,7 @@ MESSAGE = Place(InMessage)
 _TEXT = msgspec.json.Decoder(str)
 _RAWS = msgspec.json.Decoder(list[Raw])
 _HEAD = msgspec.json.Decoder(Head)
+_HEADS = msgspec.json.Decoder(list[Head])
 _CALL = msgspec.json.Decoder(Call)
 _ANSWER = msgspec.json.Decoder(Answer)
 _SHAPE = msgspec.json.Decoder(Shape)
@@ -249,6 +250,8 @@ def _listed(content: bytes, path: str, place: Place) -> tuple[Block, ...]:
     try:
         wires = place.all.decode(content)
     except msgspec.ValidationError:
+        if len(content) > CROWD:
+            decode(_HEADS, content, path)  # before there is a value for each of millions, whatever they are
         return tuple(_one(raw, f"{path}.{index}", place) for index, raw in enumerate(_RAWS.decode(content)))
     return values(wires, path)
 

@@ -20,14 +20,28 @@ EXPECTED = {
     "bool": "a valid boolean",
 }
 
+MAX_FIELDS = 1_000
+CROWD = 1_000_000  # items that a body may have unseen
+
+
+class _Object(msgspec.Struct, gc=False):
+    pass
+
+
+class _Message(msgspec.Struct, gc=False):
+    role: str
+
+
 T = TypeVar("T")
 Fields = dict[str, msgspec.Raw]
 
 _NULL = memoryview(b"null")
 _FIELDS = msgspec.json.Decoder(Fields)
 _ANYTHING = msgspec.json.Decoder()
+_OBJECTS: msgspec.json.Decoder[object] = msgspec.json.Decoder(list[_Object])
+_MESSAGES: msgspec.json.Decoder[object] = msgspec.json.Decoder(list[_Message])
 _BYTE = re.compile(r"^JSON is malformed: (.*) \(byte (\d+)\)$")
-_LONE_SURROGATE = re.compile(rb"(?<!\\)(?:\\\\)*\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u)")
+_LONE_SURROGATE = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u)")
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
 _BRACKETS = bytes.maketrans(b"{}", b"[]")
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
@@ -106,7 +120,19 @@ def split(body: bytes) -> Fields:
         fields = _FIELDS.decode(body)
     except (UnicodeDecodeError, msgspec.DecodeError, RecursionError) as error:
         raise unreadable(body, error) from None
-    return {name: raw for name, raw in fields.items() if memoryview(raw) != _NULL}
+    if len(fields) > MAX_FIELDS:
+        raise InvalidRequest(f"The request body has more than {MAX_FIELDS} fields")
+    given = {name: raw for name, raw in fields.items() if memoryview(raw) != _NULL}
+    if len(body) > CROWD and body.count(b",") > CROWD:
+        _look_over(given)
+    return given
+
+
+def _look_over(fields: Fields) -> None:
+    """A list of maybe millions has to be of objects: of anything else there would be a value each, for nothing."""
+    for name, decoder in (("messages", _MESSAGES), ("tools", _OBJECTS)):
+        if name in fields:
+            decode(decoder, fields[name], name)
 
 
 def _is_deep(text: bytes) -> bool:
@@ -127,9 +153,18 @@ def unreadable(body: bytes, error: Exception) -> InvalidRequest:
     if found := _BYTE.match(str(error)):
         return _at(body, int(found[2]), found[1])
     # msgspec takes a high surrogate that no escape follows for the end of the input.
-    if lone := _LONE_SURROGATE.search(body):
-        return _at(body, lone.end() - 6, "lone surrogate in a string")
+    for lone in _LONE_SURROGATE.finditer(body):
+        if not _is_escaped(body, lone.start()):
+            return _at(body, lone.start(), "lone surrogate in a string")
     return _at(body, len(body), "unexpected end")
+
+
+def _is_escaped(body: bytes, place: int) -> bool:
+    """Whether the backslash at this place is itself the second half of an escape."""
+    start = place
+    while body[start - 1 : start] == b"\\":
+        start -= 1
+    return (place - start) % 2 == 1
 
 
 def _at(body: bytes, byte: int, what: str) -> InvalidRequest:

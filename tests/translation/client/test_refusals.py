@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from translation.client.parse import MAX_MESSAGES, parse
-from translation.client.paths import MAX_DEPTH
+from translation.client.paths import CROWD, MAX_DEPTH, MAX_FIELDS
 from translation.errors import InvalidRequest
 
 V1, V2 = "2023-06-01", "2026-10-21"
@@ -193,6 +193,8 @@ def test_single_wrong_block_as_content_is_refused() -> None:
     assert message == "messages.0.content.text: Field required"
 
 
+HI = b'"messages":[{"role":"user","content":"Hi"}],'
+
 NOT_JSON = [
     (b"", "unexpected end at line 1 column 1 (byte 0)"),
     (b'{"model": "m"', "unexpected end at line 1 column 14 (byte 13)"),
@@ -270,3 +272,32 @@ def test_sampling_is_refused_by_the_newer_version(name: str) -> None:
     assert refusal(body(**{name: 1}), V2) == f"{name}: Extra inputs are not permitted in version 2026-10-21"
     assert parse(body(**{name: None}), V2, ()).messages
     assert parse(body(**{name: 1}), V1, ()).messages
+
+
+def test_too_many_fields_are_refused() -> None:
+    """Each would be carried, and told of."""
+    many = b",".join(b'"field_%d":1' % number for number in range(MAX_FIELDS))
+    assert refusal(b'{"model":"m",%b}' % many) == f"The request body has more than {MAX_FIELDS} fields"
+
+
+@pytest.mark.parametrize(
+    ("field", "item", "message"),
+    [
+        ("messages", b"1", "messages.0: Input should be a valid dictionary"),
+        ("messages", b"{}", "messages.0.role: Field required"),
+        ("tools", b"1", "tools.0: Input should be a valid dictionary"),
+        ("system", b"1", "system.0: Input should be a valid dictionary"),
+        ("system", b"{}", "system.0.type: Field required"),
+    ],
+)
+def test_what_comes_in_millions_is_refused_by_its_first(field: str, item: bytes, message: str) -> None:
+    """Whatever else is wrong with so many."""
+    many = b",".join([item] * (CROWD + 2))
+    rest = {"messages": b"", "tools": HI, "system": HI}[field]
+    assert refusal(b'{"model":"m","max_tokens":1,%b"%b":[%b]}' % (rest, field.encode(), many)) == message
+
+
+def test_what_comes_in_millions_elsewhere_passes() -> None:
+    many = b",".join([b"1"] * (CROWD + 2))
+    body = b'{"model":"m","max_tokens":1,%b"container":[%b]}' % (HI, many)
+    assert parse(body, "", ()).unknown == ("container",)
