@@ -302,7 +302,7 @@ def test_the_form_of_the_answer() -> None:
 def test_parameters_of_chat_only_go_to_those_who_speak_it() -> None:
     request = parsed(seed=5, logit_bias={"1": 2}).request
     assert request.extras == b'{"seed":5,"logit_bias":{"1":2}}'
-    target = Target("openai", "gpt-5", PROFILES["openai"])
+    target = Target("openai", "gpt-4.1", PROFILES["openai"])
     body = msgspec.json.decode(adapters.adapter(target.profile).build(request, target).body)
     assert (body["seed"], body["logit_bias"]) == (5, {"1": 2})
     assert adapters.left_out(request, PROFILES["openai"]) == ()
