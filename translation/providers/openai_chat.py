@@ -138,7 +138,9 @@ def _thinking(request: Request, target: Target, offered: Offer, notes: list[Note
         if wish != "none":
             notes.append(degraded("effort-limited", f"{target.model} takes tools without reasoning only, in this API"))
         return {"reasoning_effort": "none"}
-    match profile.effort_field:
+    field = next((name for pattern, name in profile.effort_fields if matches(target.model, (pattern,))), "")
+    field = field or profile.effort_field
+    match field:
         case "thinking.type":
             return _switch(request, target, offered, notes)
         case "chat_template":
@@ -151,9 +153,7 @@ def _thinking(request: Request, target: Target, offered: Offer, notes: list[Note
     notes += limited
     if not level:
         return {}
-    return (
-        {"reasoning": {"effort": level}} if profile.effort_field == "reasoning.effort" else {"reasoning_effort": level}
-    )
+    return {"reasoning": {"effort": level}} if field == "reasoning.effort" else {"reasoning_effort": level}
 
 
 def _switch(request: Request, target: Target, offered: Offer, notes: list[Note]) -> Json:

@@ -18,6 +18,7 @@ from translation.providers.models import (
 
 Dialect = Literal["openai_chat", "openai_responses", "gemini", "minimax", "anthropic"]
 Choice = Literal["auto", "none", "required", "tool"]
+EffortField = Literal["", "reasoning_effort", "reasoning.effort", "thinking.type", "chat_template"]
 
 
 class Profile(Struct, frozen=True, kw_only=True):
@@ -33,7 +34,8 @@ class Profile(Struct, frozen=True, kw_only=True):
     max_tokens_field: str = "max_tokens"
     reasoning_models: tuple[str, ...] = ()  # model name patterns that take an effort and `max_completion_tokens`
     efforts: tuple[tuple[str, tuple[str, ...]], ...] = ()  # (model pattern, rising levels); first match wins
-    effort_field: Literal["", "reasoning_effort", "reasoning.effort", "thinking.type", "chat_template"] = ""
+    effort_field: EffortField = ""
+    effort_fields: tuple[tuple[str, EffortField], ...] = ()  # (model pattern, where it looks for its effort instead)
     reasoning_field: str = ""  # where reasoning comes back and has to be replayed: `reasoning_content`
     thinks_in_text: bool = False  # a server may leave reasoning in the text, between tags at its beginning
     replay_reasoning: Literal["never", "tool_turns", "always"] = "never"
@@ -369,6 +371,8 @@ PROFILES: dict[str, Profile] = {
             thinks_in_text=True,
             replay_reasoning="tool_turns",
             effort_field="chat_template",
+            effort_fields=(("*gpt-oss*", "reasoning_effort"),),  # it has no switch
+            efforts=(("*gpt-oss*", ("low", "medium", "high")),),
             top_k=True,
             stop_limit=0,
             prefill_params=(("add_generation_prompt", False), ("continue_final_message", True)),
