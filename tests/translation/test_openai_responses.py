@@ -230,6 +230,18 @@ def test_tool_choice(choice: ToolChoice | None, sent: object) -> None:
     assert body(request(tools=(WEATHER, search), tool_choice=choice)).get("tool_choice") == sent
 
 
+def test_grok_cannot_be_made_to_search_but_may() -> None:
+    """Claude Code's WebSearch is a request with nothing but a search, which it chooses; xAI answered 422."""
+    given = request(
+        tools=(Tool("web_search", type="web_search_20250305"),), tool_choice=ToolChoice("tool", "web_search")
+    )
+    sent = build(given, XAI)
+    value = msgspec.json.decode(sent.body)
+    assert value["tools"] == [{"type": "web_search"}]
+    assert "tool_choice" not in value
+    assert [note.rule for note in sent.notes] == ["tool-choice"]
+
+
 def test_a_tool_that_nobody_can_run_cannot_be_chosen() -> None:
     code = Tool("code_execution", type="code_execution_20250825")
     with pytest.raises(InvalidRequest, match="cannot run the tool"):

@@ -137,7 +137,7 @@ def _tools(request: Request, target: Target, names: ToolNames, body: Body) -> li
             raise InvalidRequest(f"tool_choice: {target.profile.title} can run none of the tools")
         return notes
     body["tools"] = entries
-    asked = choice(request, names)
+    asked = choice(request, target.profile, names, notes)
     if isinstance(asked, dict) and not any(_is_chosen(entry, asked) for entry in entries):
         raise InvalidRequest(f"tool_choice.name: {target.profile.title} cannot run the tool that it chooses")
     if asked is not None:

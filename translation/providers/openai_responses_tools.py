@@ -24,15 +24,19 @@ def tools(request: Request, profile: Profile, names: ToolNames) -> tuple[list[En
     return entries, notes
 
 
-def choice(request: Request, names: ToolNames) -> object:
+def choice(request: Request, profile: Profile, names: ToolNames, notes: list[Note]) -> object:
     """None leaves it to the upstream, which means `auto`."""
     asked = request.tool_choice
     if asked is None or asked.kind == "auto":
         return None
-    if asked.kind == "tool":
-        native = any(tool.name == asked.name and tool.type.startswith("web_search") for tool in request.tools)
-        return {"type": "web_search"} if native else {"type": "function", "name": names.upstream(asked.name)}
-    return "required" if asked.kind == "any" else "none"
+    if asked.kind != "tool":
+        return "required" if asked.kind == "any" else "none"
+    if not any(tool.name == asked.name and tool.type.startswith("web_search") for tool in request.tools):
+        return {"type": "function", "name": names.upstream(asked.name)}
+    if profile.forced_search:
+        return {"type": "web_search"}
+    notes.append(Note("degradation", "tool-choice", f"{profile.title} cannot be made to search; it may choose"))
+    return None
 
 
 def _function(tool: Tool, profile: Profile, names: ToolNames, notes: list[Note]) -> Entry:

@@ -82,6 +82,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     structured: Literal["json_schema", "json_object", "none"] = "json_schema"
     any_answers: bool = False  # takes a schema for the answer whose root is no object
     web_search: Literal["", "native"] = ""
+    forced_search: bool = True  # takes a tool choice that names its own search
     search_options: tuple[str, ...] = ()  # of the client's web search that its own can be told
     blocked_domains: str = "blocked_domains"  # what it calls them
     embeddings: str = ""  # the path of an endpoint that speaks OpenAI's embeddings; "" has none
@@ -223,6 +224,7 @@ PROFILES: dict[str, Profile] = {
             effort_field="reasoning.effort",
             mid_system=True,
             web_search="native",
+            forced_search=False,  # `data did not match any variant of untagged enum ModelToolChoice`
             search_options=("allowed_domains", "blocked_domains"),
             blocked_domains="excluded_domains",
         ),
