@@ -304,6 +304,16 @@ def test_a_placeholder_is_not_needed_when_thinking_is_off_or_nobody_asks_for_it(
     assert "reasoning_content" not in body(turn(Origin("openai", "m", STATE)), "openai")["messages"][1]
 
 
+def test_a_model_that_always_thinks_gets_the_reasoning_of_every_turn_back() -> None:
+    """Kimi calls it preserved thinking: a history without it is not what the model said."""
+    mine = Origin("moonshot", "kimi-k3", STATE)
+    plain = asking(user(Text("q")), assistant(Text("a"), origin=mine), user(Text("r")))
+    assert body(plain, "moonshot", "kimi-k3")["messages"][1]["reasoning_content"] == "First, look."
+    assert "reasoning_content" not in body(plain, "moonshot", "kimi-k2.6")["messages"][1]
+    unknown = replace(plain, messages=(plain.messages[0], assistant(Text("a")), plain.messages[2]))
+    assert "reasoning_content" not in body(unknown, "moonshot", "kimi-k3")["messages"][1]
+
+
 def test_only_tool_turns_carry_reasoning_unless_the_profile_wants_all() -> None:
     plain = asking(user(Text("q")), assistant(Text("a"), origin=replace(MINE, state=STATE)), user(Text("r")))
     assert "reasoning_content" not in body(plain, "deepseek")["messages"][1]

@@ -57,6 +57,7 @@ class History:
         self._profile = target.profile
         self._names = names
         self._ids = CallIds(target)
+        self._always = matches(target.model, target.profile.always_thinks)  # and keeps what it thought, in every turn
         self._called: dict[str, str] = {}  # tool_use_id -> name, for captions
         self._lost = 0  # tool turns whose reasoning nobody has any more
         self._thought = self._replayed = 0  # turns that had reasoning to go back, and those whose reasoning does
@@ -138,7 +139,7 @@ class History:
 
     def _reasoning(self, message: Message, *, calls: bool) -> Json:
         replay = self._profile.replay_reasoning
-        if replay == "never" or (replay == "tool_turns" and not calls):
+        if replay == "never" or (replay == "tool_turns" and not calls and not self._always):
             return {}
         state = self._state(message)
         found: Json = {}
@@ -161,8 +162,7 @@ class History:
         return self._profile.reasoning_field if asked or not state.field else state.field
 
     def _thinks(self) -> bool:
-        asked = self._request.thinking is None or self._request.thinking.kind != "disabled"
-        return asked or matches(self._target.model, self._profile.always_thinks)
+        return self._always or self._request.thinking is None or self._request.thinking.kind != "disabled"
 
     def _state(self, message: Message) -> State:
         """What this upstream left with the message or its calls; its thinking as the client has it; never another's."""
