@@ -12,6 +12,7 @@ from conversations.beside import beside
 from conversations.process import current
 from conversations.turn import Ask
 from translation.client.identity import identity
+from translation.errors import InvalidRequest
 from translation.openai_client.parse import parse
 from translation.openai_client.render import ChatRenderer
 
@@ -29,7 +30,10 @@ async def chat_completions(request: HttpRequest) -> LeanResponse:
     asked = chat.request
     who = identity(headers, asked.user_id)
     ask = Ask(key, asked, who, request.request_id, headers, request.client, body=request.lean_body)
-    turn = await bridge.open(ask)
+    try:
+        turn = await bridge.open(ask)
+    except InvalidRequest as error:
+        raise chat.placed(error) from None
     renderer = ChatRenderer(int(time.time()), include_usage=chat.include_usage)
     return await (sse.stream(turn, process, renderer) if asked.stream else sse.whole(turn, renderer))
 

@@ -108,6 +108,24 @@ def test_a_chain_of_tool_calls_is_one_conversation(
     assert [entry.input_tokens for entry in served.records.usage(client.api_key)] == [11, 11]
 
 
+@pytest.mark.parametrize(
+    ("message", "param"),
+    [
+        ({"role": "tool", "tool_call_id": "call_x", "content": "?"}, "messages[2].tool_call_id"),
+        (
+            {"role": "user", "content": [{"type": "text", "text": "See:"}, {"type": "file", "file": {"file_id": "f"}}]},
+            "messages[2].content[1]",
+        ),
+    ],
+)
+def test_what_is_wrong_is_named_as_the_client_counts(sdk: openai.OpenAI, message: Any, param: str) -> None:
+    """Its system prompt is a message, too; to the bridge it is none."""
+    with pytest.raises(openai.BadRequestError) as refused:
+        sdk.chat.completions.create(model=MODEL, messages=[*HELLO, message])
+    assert refused.value.param == param
+    assert "tool_use_id" not in refused.value.message
+
+
 def test_an_answer_that_thinks_between_its_texts_is_known_again(
     served: Served, client: Client, sdk: openai.OpenAI
 ) -> None:

@@ -66,6 +66,7 @@ class Conversation(Struct, frozen=True):
     system: tuple[Text, ...]
     raw_system: bytes  # the same in the API's own form: how it is stored
     messages: tuple[Message, ...]
+    given: tuple[Message, ...] = ()  # one by one, as the client counts them
 
 
 _RAWS = msgspec.json.Decoder(list[Raw])
@@ -85,7 +86,7 @@ def conversation(raw: Raw) -> Conversation:
         raise wrong("messages", "at least one message of the user is required")
     system = tuple(block for message in given[:first] for block in message.blocks if isinstance(block, Text))
     told = msgspec.json.encode([{"type": "text", "text": block.text} for block in system]) if system else b""
-    return Conversation(system, told, tuple(_grouped(given[first:])))
+    return Conversation(system, told, tuple(_grouped(given[first:])), tuple(given))
 
 
 def _grouped(messages: list[Message]) -> list[Message]:

@@ -4,15 +4,18 @@ Parameters without a canonical form go on to upstreams that speak chat (`extras`
 the answer are refused rather than ignored.
 """
 
+import re
 from typing import TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
 
 from translation.client.paths import Fields, carried, carried_object, decode, named, one_of, split, wrong
+from translation.errors import InvalidRequest, UnknownToolResult
 from translation.openai_client.messages import conversation
 from translation.openai_client.tools import tool_choice, tools
-from translation.values import Field, Request, ThinkingConfig
+from translation.places import told
+from translation.values import Field, Message, Request, ThinkingConfig
 
 NO_LIMIT = 32_000  # for upstreams that insist on one
 MAX_INTEGER = 2**31 - 1
@@ -37,6 +40,7 @@ REFUSED = {
 }
 # fmt: on
 
+RESULT = re.compile(r"^(messages\.\d+)\.content\.\d+: .*", re.DOTALL)
 T = TypeVar("T")
 
 _STRING = msgspec.json.Decoder(str)
@@ -67,6 +71,14 @@ _FORMAT = msgspec.json.Decoder(FormatWire)
 class Chat(Struct, frozen=True):
     request: Request
     include_usage: bool = False  # of a stream: a last chunk tells it
+    given: tuple[Message, ...] = ()  # as the client counts its messages
+
+    def placed(self, error: InvalidRequest) -> InvalidRequest:
+        """What is wrong with a block, at its place among the client's own messages."""
+        found = told(error, self.request.messages, self.given)
+        if isinstance(error, UnknownToolResult):
+            return InvalidRequest(RESULT.sub(r"\1.tool_call_id: there is no call of this id before it", found.message))
+        return found
 
 
 def parse(body: bytes) -> Chat:
@@ -101,7 +113,7 @@ def parse(body: bytes) -> Chat:
         size=len(body),
     )
     options = _optional(fields, "stream_options", _OPTIONS)
-    return Chat(request, options is not None and bool(options.include_usage))
+    return Chat(request, options is not None and bool(options.include_usage), said.given)
 
 
 def _refuse(fields: Fields) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from translation import adapters
 from translation.adapter import Target
-from translation.errors import InvalidRequest
+from translation.errors import InvalidRequest, UnknownToolResult
 from translation.openai_client.parse import NO_LIMIT, Chat, parse
 from translation.providers.profiles import PROFILES
 from translation.values import (
@@ -310,6 +310,18 @@ def test_parameters_of_chat_only_go_to_those_who_speak_it() -> None:
     assert [note.what for note in adapters.left_out(request, PROFILES["gemini"])] == [
         "Google Gemini takes no seed, logit_bias"
     ]
+
+
+def test_a_place_is_told_as_the_client_counts_its_messages() -> None:
+    system = {"role": "system", "content": "Be brief."}
+    result = {"role": "tool", "tool_call_id": "call_1", "content": "1"}
+    chat = parsed(system, HELLO, result)
+    refused = chat.placed(InvalidRequest("messages.0.content.0: no"))
+    assert refused.message == "messages.1.content.0: no"
+    orphan = chat.placed(UnknownToolResult("messages.1.content.0: unexpected `tool_use_id`"))
+    assert orphan.message == "messages.2.tool_call_id: there is no call of this id before it"
+    elsewhere = InvalidRequest("thread: no")
+    assert chat.placed(elsewhere) is elsewhere
 
 
 def test_what_nobody_knows_is_noted_and_null_is_absent() -> None:
