@@ -8,7 +8,7 @@ import pytest
 from tests.api.conftest import BOTH, Served
 from tests.servers import chat
 from tests.servers.client import CLOCK, TOOL, Client, body, folded, names, read_events, result
-from tests.servers.script import json_answer, sse_answer
+from tests.servers.script import Silence, json_answer, sse_answer
 
 WEATHER = ("call_1", "get_weather", {"city": "Oslo"})
 TIME = ("call_2", "get_time", {"zone": "CET"})
@@ -41,6 +41,17 @@ def test_a_stream_has_the_grammar_of_the_api(client: Client, served: Served) -> 
     delta = next(event.data for event in events if event.name == "message_delta")
     assert delta["delta"]["stop_reason"] == "end_turn"
     assert (delta["usage"]["input_tokens"], delta["usage"]["output_tokens"]) == (11, 7)
+
+
+def test_an_answer_stops_at_a_sequence_that_the_model_cannot_be_told(client: Client, served: Served) -> None:
+    """The upstream, which would go on, is left: what is not wanted need not be paid for."""
+    served.chat(chat.streamed_text("One E", "ND two", Silence()))
+    events = client.events("Count.", model="openai/gpt-5-mini", stop_sequences=["END"])
+    assert folded(events) == [{"type": "text", "text": "One "}]
+    delta = next(event.data["delta"] for event in events if event.name == "message_delta")
+    assert (delta["stop_reason"], delta["stop_sequence"]) == ("stop_sequence", "END")
+    assert "stop" not in served.sent()
+    assert served.upstream.requests[-1].abandoned.wait(5)
 
 
 def test_a_model_that_takes_no_tools_in_chat_is_asked_in_the_responses_api(client: Client, served: Served) -> None:

@@ -665,8 +665,10 @@ def test_a_parameter_that_a_model_refuses_is_left_out_and_noted(provider: str, m
     request = asking(stop_sequences=("a",), tools=(READ,), tool_choice=ToolChoice(parallel=False))
     value = body(request, provider, model)
     assert {"stop", "parallel_tool_calls"} & value.keys() == taken
-    noted = [note.what for note in sent(request, provider, model).notes if note.rule == "parameter-dropped"]
-    assert noted == [f"{model} takes no {name}" for name in ("stop", "parallel_tool_calls") if name not in taken]
+    noted = [note.what for note in sent(request, provider, model).notes if note.rule != "effort-limited"]
+    stopped = f"{model} takes 0 of 1: the bridge stops at the others"
+    told = {"stop": stopped, "parallel_tool_calls": f"{model} takes no parallel_tool_calls"}
+    assert noted == [what for name, what in told.items() if name not in taken]
     penalised = replace(request, extras=b'{"presence_penalty":0,"seed":7}')
     assert ("presence_penalty" in body(penalised, provider, model)) is (model in ("gpt-4.1", "gpt-5.1", "grok-3"))
     assert body(penalised, provider, model)["seed"] == 7

@@ -22,6 +22,7 @@ from translation.providers.openai_chat_search import told
 from translation.providers.openai_chat_stream import ChatDecoder
 from translation.providers.openai_chat_tools import Offer, degraded, offer
 from translation.refusals import refusal
+from translation.stopping import stopping
 from translation.strict import is_strict
 from translation.unicode import fingerprint
 from translation.values import Note, Request
@@ -70,7 +71,8 @@ class OpenAIChat:
 
     def decoder(self, request: Request, target: Target, sent: UpstreamRequest, content_type: str) -> Decoder:
         """Stream or whole JSON is seen from the bytes: servers send either under any content type."""
-        return told(ChatDecoder(request, target, sent), request, sent)
+        decoder = told(ChatDecoder(request, target, sent), request, sent)
+        return stopping(decoder, _stops(request, target)[1]) if request.stop_sequences else decoder
 
     def failure(self, target: Target, status: int, headers: dict[str, str], body: bytes) -> BridgeError:
         """`code` is `opaque_state_rejected` when a signature is not taken: see `without_state`."""
@@ -97,13 +99,20 @@ def _limits(request: Request, target: Target, notes: list[Note]) -> Json:
     out: Json = {}
     if not request.open_ended:
         out[field] = answer_tokens(request, profile.max_output, notes)
-    stops = tuple(stop for stop in request.stop_sequences if stop)  # an empty one stops nothing, and is refused
-    if profile.stop_limit and len(stops) > profile.stop_limit:
-        notes.append(degraded("stop-sequences", f"{target.upstream} takes {profile.stop_limit} of {len(stops)}"))
-        stops = stops[: profile.stop_limit]
+    stops, others = _stops(request, target) if request.stop_sequences else ((), ())
+    if others:
+        what = f"{target.model} takes {len(stops)} of {len(stops) + len(others)}: the bridge stops at the others"
+        notes.append(degraded("stop-sequences", what))
     if stops:
         out["stop"] = list(stops)
     return out
+
+
+def _stops(request: Request, target: Target) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The stop sequences that are sent, and those that are not."""
+    given = tuple(stop for stop in request.stop_sequences if stop)  # an empty one stops nothing, and is refused
+    limit = 0 if "stop" in _refused(target) else target.profile.stop_limit or len(given)
+    return given[:limit], given[limit:]
 
 
 def _sampling(request: Request, target: Target, notes: list[Note]) -> Json:
@@ -214,16 +223,19 @@ def _extras(request: Request, target: Target, notes: list[Note]) -> Json:
 
 def _remedied(body: Json, target: Target, notes: list[Note]) -> Json:
     """What this upstream is known to refuse: renamed or left out."""
-    profile = target.profile
-    if not profile.drop_params and not profile.rename_params and not profile.refused:
+    refused, renames = _refused(target), dict(target.profile.rename_params)
+    if not refused and not renames:
         return body
-    renames = dict(profile.rename_params)
-    refused = next((names for pattern, names in profile.refused if matches(target.model, (pattern,))), ())
     out: Json = {}
     for name, value in body.items():
-        if name in profile.drop_params or name in refused:
-            who = target.model if name in refused else target.upstream
-            notes.append(degraded("parameter-dropped", f"{who} takes no {name}"))
+        if name in refused:
+            notes.append(degraded("parameter-dropped", f"{target.model} takes no {name}"))
         else:
             out[renames.get(name, name)] = value
     return out
+
+
+def _refused(target: Target) -> tuple[str, ...]:
+    profile = target.profile
+    own = next((names for pattern, names in profile.refused if matches(target.model, (pattern,))), ())
+    return (*profile.drop_params, *own)

@@ -18,6 +18,7 @@ from translation.providers.openai_responses_stream import ResponsesStream
 from translation.providers.openai_responses_tools import choice, max_searches, tools
 from translation.providers.openai_responses_whole import ResponsesWhole
 from translation.sniffing import Sniffed
+from translation.stopping import stopping
 from translation.strict import is_strict
 from translation.unicode import fingerprint
 from translation.values import Note, Request, ToolUse
@@ -54,7 +55,8 @@ class OpenAIResponses:
 
     def decoder(self, request: Request, target: Target, sent: UpstreamRequest, content_type: str) -> Decoder:
         names = dict(sent.names)
-        return Sniffed(lambda: ResponsesStream(names), lambda: ResponsesWhole(names))
+        decoder = Sniffed(lambda: ResponsesStream(names), lambda: ResponsesWhole(names))
+        return stopping(decoder, request.stop_sequences) if request.stop_sequences else decoder
 
     def failure(self, target: Target, status: int, headers: dict[str, str], body: bytes) -> BridgeError:
         """`code` is `opaque_state_rejected` when the upstream cannot read its blobs: see `without_state`."""
@@ -88,7 +90,10 @@ def _limits(request: Request, target: Target, body: Body) -> list[Note]:
     if not request.open_ended:
         body["max_output_tokens"] = answer_tokens(request, target.profile.max_output, notes, MIN_OUTPUT)
     reasons = is_reasoning(target.profile, target.model)
-    lost: list[tuple[str, object]] = [("stop_sequences", request.stop_sequences), ("top_k", request.top_k)]
+    if any(request.stop_sequences):
+        what = f"stop_sequences: {target.model} takes none; the bridge stops at them"
+        notes.append(Note("degradation", "stop-sequences", what))
+    lost: list[tuple[str, object]] = [("top_k", request.top_k)]
     for field, value in (("temperature", request.temperature), ("top_p", request.top_p)):
         if reasons:
             lost.append((field, value))
@@ -97,7 +102,7 @@ def _limits(request: Request, target: Target, body: Body) -> list[Note]:
     return notes + [
         Note("degradation", "parameter-dropped", f"{field}: {target.model} does not take it")
         for field, value in lost
-        if value is not None and value != ()
+        if value is not None
     ]
 
 
