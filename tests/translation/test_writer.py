@@ -290,6 +290,13 @@ def test_a_call_that_was_shown_without_its_arguments_is_not_closed_when_it_is_cu
         writer.feed([ToolDropped(0)])
 
 
+def test_a_live_call_that_is_cut_off_is_closed_with_half_of_its_arguments() -> None:
+    events: list[Event] = [ToolStarted(0, "a", id="t"), ToolArguments(0, '{"x":'), ToolDropped(0)]
+    out = write(events, "length", eager=frozenset({"a"}))
+    check(out)
+    assert [event.text for event in out if isinstance(event, BlockDelta)] == ['{"x":']
+
+
 def test_eager_arguments_that_change_are_an_error() -> None:
     writer = BlockWriter(signature="", eager=frozenset({"a"}))
     writer.feed([ToolStarted(0, "a", id="t"), ToolArguments(0, '{"x":1')])
