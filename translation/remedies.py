@@ -66,6 +66,7 @@ REFUSED = tuple(
         r"invalid (?P<names>temperature|top_p): only",
         r"body\.(?P<names>\w+): extra inputs are not permitted",
         r"'(?P<names>[\w.]+)' is not supported with this model",
+        r"\b(?P<names>temperature|top_?[pk])\b['`]?(?: parameter)? is (?:not supported|no longer|deprecated)",
     )
 )
 

@@ -143,6 +143,8 @@ def test_thinking_goes_back_without_a_signature_to_who_wrote_it_so(written: Json
 def test_thinking_that_broke_off_before_its_signature_does_not_go_back() -> None:
     broken = {"type": "thinking", "thinking": "hm, l", "signature": ""}
     asked = request(turn(broken, call("toolu_1")), result("toolu_1"), thinking="adaptive")
+    none = request(turn(broken | {"thinking": ""}, call("toolu_1")), result("toolu_1"), thinking="adaptive")
+    assert rules(build(made(none, 1, kept((0, HIDDEN), blocks=2)))) == ["thinking-dropped"]
     for state in (b"", kept((0, THOUGHT), blocks=2)):
         sent = build(made(asked, 1, state))
         assert content(sent, 1) == [call("toolu_1")]

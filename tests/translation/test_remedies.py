@@ -346,8 +346,12 @@ def test_a_sampling_parameter_that_gemini_refuses_is_dropped() -> None:
     words = "Unable to submit request because it has a topK value of 100 but the supported range is from 1 (inclusive) "
     words += "to 41 (exclusive). Update the value and try again."
     assert heal_gemini(request, words)["generationConfig"] == {"maxOutputTokens": 5, "topP": 0.5}
-    words = "Unsupported parameter: 'topP' is not supported with this model."
-    assert heal_gemini(request, words)["generationConfig"] == {"maxOutputTokens": 5, "topK": 100}
+    for words in (
+        "Unsupported parameter: 'topP' is not supported with this model.",
+        "Unable to submit request because top_p is not supported by this model.",
+        "The topP parameter is deprecated for this model.",
+    ):
+        assert heal_gemini(request, words)["generationConfig"] == {"maxOutputTokens": 5, "topK": 100}
 
 
 def test_a_gemini_server_that_refuses_the_ids_of_calls_gets_none() -> None:

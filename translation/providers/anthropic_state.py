@@ -68,7 +68,7 @@ def unsigned(message: Message, upstream: str) -> frozenset[str]:
     kept = opaque(message, upstream)
     pieces = msgspec.json.decode(kept, type=State).thinking if kept else ()
     written = [msgspec.json.decode(piece.block, type=_Thinking) for piece in pieces]
-    return frozenset(block.thinking for block in written if not block.signature)
+    return frozenset(block.thinking for block in written if block.thinking and not block.signature)
 
 
 class _Wire(Struct):
