@@ -223,6 +223,8 @@ START: dict[str, object] = {"type": "message_start", "message": {"id": "m", "usa
 BLOCK: dict[str, object] = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
 DELTA: dict[str, object] = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "a"}}
 STOP: dict[str, object] = {"type": "content_block_stop", "index": 0}
+CALL: dict[str, object] = BLOCK | {"content_block": {"type": "tool_use", "id": "t", "name": "f", "input": {}}}
+HALF: dict[str, object] = DELTA | {"delta": {"type": "input_json_delta", "partial_json": '{"a":'}}
 END: dict[str, object] = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}}
 LAST: dict[str, object] = {"type": "message_stop"}
 
@@ -232,7 +234,7 @@ LAST: dict[str, object] = {"type": "message_stop"}
     [
         [START, START],
         [BLOCK],
-        [START, BLOCK, BLOCK | {"index": 1}],
+        [START, BLOCK, BLOCK | {"index": 1}, DELTA],
         [START, BLOCK | {"index": 1}],
         [START, BLOCK, STOP, BLOCK],
         [START, DELTA],
@@ -240,7 +242,9 @@ LAST: dict[str, object] = {"type": "message_stop"}
         [START, STOP],
         [START, BLOCK, STOP, STOP],
         [START, BLOCK, STOP, DELTA],
-        [START, BLOCK, END],
+        [START, CALL, HALF, END],
+        [START, CALL, HALF, BLOCK | {"index": 1}, STOP | {"index": 1}, END],
+        [START, CALL, DELTA, END],
         [END],
         [START, LAST],
         [START, END | {"delta": {}}, LAST],
@@ -335,6 +339,39 @@ def test_nulls_for_all_that_an_event_has_not_are_nothing() -> None:
     _, kept = relay([decoder.close()])
     content = msgspec.json.decode(message_body(kept))["content"]
     assert (content[0]["input"], content[1]) == ({"x": None}, {"type": "text", "text": ""})
+
+
+ARGUMENTS: dict[str, object] = DELTA | {"delta": {"type": "input_json_delta", "partial_json": '{"a":1}'}}
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_block_without_an_end_ends_where_the_next_event_tells_it(late: bool) -> None:
+    """Kimi's server leaves the ends of blocks out; others send them late."""
+    second = [event | {"index": 1} for event in (CALL, ARGUMENTS)]
+    ends = [STOP] if late else []
+    read, kept, finished = shown(WHOLE_START, BLOCK, DELTA, second[0], *ends, second[1], END, LAST)
+    assert [event["type"] for event in read] == [
+        "message_start", "content_block_start", "content_block_delta", "content_block_stop",
+        "content_block_start", "content_block_delta", "content_block_stop", "message_delta", "message_stop",
+    ]  # fmt: skip
+    assert [event["index"] for event in read if "index" in event] == [0, 0, 0, 1, 1, 1]
+    assert [block["type"] for block in json.loads(kept.content)] == ["text", "tool_use"]
+    assert json.loads(kept.content)[1]["input"] == {"a": 1}
+    assert finished.reason == "tool_use"
+
+
+def test_a_call_whose_start_holds_its_arguments_needs_no_end_either() -> None:
+    whole = CALL | {"content_block": {"type": "tool_use", "id": "t", "name": "f", "input": {"a": 1}}}
+    _, kept, _ = shown(WHOLE_START, whole, END, LAST)
+    assert json.loads(kept.content)[0]["input"] == {"a": 1}
+
+
+def test_layout_inside_of_a_call_is_not_shown() -> None:
+    """SGLang's server writes the line end between two calls into the first: Claude Code breaks off at such a delta."""
+    blank = DELTA | {"delta": {"type": "text_delta", "text": "\n"}}
+    read, kept, _ = shown(WHOLE_START, CALL, ARGUMENTS, blank, STOP, END, LAST)
+    assert [event["delta"]["type"] for event in read if event["type"] == "content_block_delta"] == ["input_json_delta"]
+    assert json.loads(kept.content)[0]["input"] == {"a": 1}
 
 
 def test_blocks_that_are_numbered_from_one_are_numbered_from_zero() -> None:

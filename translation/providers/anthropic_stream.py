@@ -1,8 +1,8 @@
 """Anthropic's answers, watched while they pass: each frame goes on as it came, after what it means to the bridge.
 
-Servers that only speak like Anthropic leave out what the SDKs look into unasked (`usage`, `content`), and put into the
-start of a block what Claude Code reads from deltas only. Such frames are `mended`: the writer says them, and what came
-of them is nothing (`raw` is empty) where none of it could be passed on.
+Servers that only speak like Anthropic leave out what the SDKs look into unasked (`usage`, `content`) and the ends of
+blocks, and put into the start of a block what Claude Code reads from deltas only. Such frames are `mended`: the writer
+says them, and what came of them is nothing (`raw` is empty) where none of it could be passed on.
 
 The grammar is checked on the way (blocks numbered from 0, one open at a time, one end), so that a stream that breaks it
 ends in an error and not at the client.
@@ -92,6 +92,7 @@ class AnthropicStream:
         self._calls = 0
         self._open: str | _Call | None = None  # the open block's type, or its call
         self._cut: tuple[str, Frame] | None = None  # arguments that are no object, and the end of their block
+        self._unmarked: set[int] = set()  # blocks that were closed before their end came, if it comes at all
         self._thought: list[str] = []  # of the open block of thinking
         self._signature = ""
         self._memory = Memory()
@@ -168,7 +169,7 @@ class AnthropicStream:
 
     def _block_start(self, event: StreamEvent, raw: bytes, out: list[Event]) -> None:
         self._check(self._usage is not None and self._stop is None, "a content block outside of the message")
-        self._check(self._open is None, f"the content block {event.index} inside of another")
+        self._close_unmarked(out)
         self._check(event.index == self._blocks, f"the content block {event.index} where {self._blocks} belongs")
         if self._cut is not None:
             raise _broken(self._cut[0])
@@ -211,6 +212,9 @@ class AnthropicStream:
         self._check_open(event)
         delta = event.delta
         self._check(bool(delta.type), "a delta without a type")
+        if delta.type == "text_delta" and isinstance(self._open, _Call):
+            self._check(not (delta.text or "").strip(), "text inside of a tool_use")
+            return  # SGLang's layout between two calls
         written: Written | None = None
         match delta.type:
             case "text_delta":
@@ -239,7 +243,18 @@ class AnthropicStream:
             self._open.fragments.append(text)
             out.append(ToolArguments(self._open.number, text))
 
+    def _close_unmarked(self, out: list[Event]) -> None:
+        """Kimi's server leaves out the end of a block where what follows tells it. A call has to be whole for that."""
+        if self._open is None:
+            return
+        if isinstance(self._open, _Call):
+            self._check(is_object(_arguments(self._open)), "a tool_use without an end")
+        self._block_stop(StreamEvent("content_block_stop", self._blocks - 1), b"", out)
+        self._unmarked.add(self._blocks - 1)
+
     def _block_stop(self, event: StreamEvent, raw: bytes, out: list[Event]) -> None:
+        if event.index in self._unmarked:
+            return
         self._check_open(event)
         if isinstance(self._open, _Call) and self._open.given and not self._open.fragments:
             delta = Delta("input_json_delta", partial_json=self._open.given)
@@ -254,9 +269,7 @@ class AnthropicStream:
         out.append(end)
 
     def _end_call(self, call: _Call, end: Frame, out: list[Event]) -> None:
-        text = "".join(call.fragments).strip()
-        if text in PLACEHOLDERS:
-            text = "{}"
+        text = _arguments(call)
         whole = is_object(text)
         out.append(ToolEnded(call.number, text, self._memory.fresh()) if whole else ToolDropped(call.number))
         if whole or call.live:
@@ -267,7 +280,8 @@ class AnthropicStream:
             self._cut = text, end
 
     def _message_delta(self, event: StreamEvent, raw: bytes, out: list[Event]) -> None:
-        self._check(self._usage is not None and self._open is None, "a message_delta at the wrong place")
+        self._check(self._usage is not None, "a message_delta at the wrong place")
+        self._close_unmarked(out)
         self._usage = counted(event.usage, self._usage or Usage())
         self._counted = self._counted or event.usage is not None
         delta, before = event.delta, self._stop or MessageDelta("", Usage())
@@ -316,6 +330,11 @@ class AnthropicStream:
 
 def _broken(arguments: str) -> UpstreamProtocolError:
     return UpstreamProtocolError(f"the upstream sent tool arguments that are not a JSON object: {arguments[:200]!r}")
+
+
+def _arguments(call: _Call) -> str:
+    text = "".join(call.fragments or (call.given,)).strip()
+    return "{}" if text in PLACEHOLDERS else text
 
 
 WATCHERS: dict[str, Callable[[AnthropicStream, StreamEvent, bytes, list[Event]], None]] = {
