@@ -289,6 +289,15 @@ def test_a_search_that_would_be_refused_is_told_in_words(blocks: tuple[Json, ...
     assert not any("citations" in block for block in content(sent, 1))
 
 
+def test_citations_that_the_bridge_wrote_for_another_provider_do_not_go_to_anthropic() -> None:
+    written = {**TEXT, "citations": [{"type": "web_search_result_location", "encrypted_index": ""}]}
+    asked = request(turn(USE, page("Eo8B"), CITED), GO_ON, turn(written), GO_ON, thinking="disabled")
+    sent = build(asked)
+    assert content(sent, 1) == [USE, page("Eo8B"), CITED]
+    assert content(sent, 3) == [TEXT]
+    assert [note.message for note in sent.notes] == [3]
+
+
 def served(name: str, kind: str, content: object = None, **more: Json) -> tuple[Json, Json]:
     call = {"type": "server_tool_use", "id": "srvtoolu_1", "name": name, "input": {}} | more.get("call", {})
     found = {} if content is None else {"content": content}

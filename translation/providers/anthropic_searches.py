@@ -16,6 +16,7 @@ from translation.values import Block, Message, Note, Other, ServerToolResult, Se
 
 SERVED = (ServerToolUse, ServerToolResult, Other)
 SERVED_ID = re.compile(r"[a-zA-Z0-9_-]+")
+EMPTY = re.compile(rb'"encrypted_index"\s*:\s*""')  # of a citation that the bridge wrote for another provider
 SEARCHED = "web_search_tool_result"
 MCP_RESULT = "mcp_tool_result"
 RESULTS = {  # of the tools that are known; of another one, the result is none of these
@@ -56,7 +57,12 @@ class Served(Struct, frozen=True):
 
 def served(messages: tuple[Message, ...]) -> Served | None:
     """None when there is nothing of the kind, as mostly."""
-    blocks = [block for message in messages for block in message.blocks if type(block) in SERVED]
+    blocks = [
+        block
+        for message in messages
+        for block in message.blocks
+        if type(block) in SERVED or (type(block) is Text and block.citations)
+    ]
     if not blocks:
         return None
     calls: dict[str, ServerToolUse] = {}
@@ -94,6 +100,8 @@ def _said(block: Block, known: Served) -> Block:
         return block if block.id in known.calls else Text(plain.summary(block))
     if isinstance(block, ServerToolResult):
         return block if block.tool_use_id in known.results else Text(plain.summary(block))
+    if type(block) is Text and EMPTY.search(block.citations):
+        return Text(block.text)
     return Text(plain.summary(block)) if isinstance(block, Other) and _is_odd(block) else block
 
 
