@@ -12,6 +12,7 @@ from translation.errors import InvalidRequest
 from translation.providers.gemini import Gemini
 from translation.providers.gemini_contents import CONTINUE, NO_CONTENT
 from translation.providers.gemini_models import abilities
+from translation.providers.gemini_state import Piece, State, write
 from translation.providers.profiles import PROFILES
 from translation.values import (
     Block,
@@ -399,6 +400,25 @@ def test_search_beside_functions_needs_a_model_that_can() -> None:
     found = body(given, NEW)
     assert [list(tool) for tool in found["tools"]] == [["functionDeclarations"], ["googleSearch"]]
     assert found["toolConfig"] == {"includeServerSideToolInvocations": True}
+
+
+def test_a_free_choice_beside_a_search_is_not_told() -> None:
+    """AUTO is refused there: where nothing is said, the model calls, searches or answers."""
+    given = request(tools=(WEATHER, SEARCH), tool_choice=ToolChoice("auto"))
+    assert body(given, NEW)["toolConfig"] == {"includeServerSideToolInvocations": True}
+    forced = replace(given, tool_choice=ToolChoice("any"))
+    assert body(forced, NEW)["toolConfig"]["functionCallingConfig"] == {"mode": "ANY"}
+
+
+@pytest.mark.parametrize("kind", ["toolCall", "toolResponse", "executableCode"])
+def test_searches_in_the_history_are_allowed_where_none_is_wanted_now(kind: str) -> None:
+    carried = msgspec.json.encode({kind: {"id": "x"}})
+    state = write(State((Piece("part", part=msgspec.Raw(carried)), Piece("text", length=6))))
+    answer = Message("assistant", (Text("Sunny."),), origin=Origin("gemini", NEW.model, state))
+    given = request(HELLO, answer, HELLO, tools=(WEATHER,))
+    found = body(given, NEW)
+    assert found["contents"][1]["parts"] == [{kind: {"id": "x"}}, {"text": "Sunny."}]
+    assert ("toolConfig" in found) == (kind != "executableCode")
 
 
 def test_a_choice_of_no_tool_is_one_of_no_search_either() -> None:

@@ -42,12 +42,15 @@ class Gemini:
         body: Part = {}
         if system:
             body["systemInstruction"] = {"parts": [{"text": text} for text in system]}
+        told: list[Note] = []
+        turns, invoked = contents(request, target, names, told)
         body |= _tools(declared, search, names, target.profile, notes)
-        body |= _tool_config(request, declared, search, names, notes)
+        body |= _tool_config(request, declared, search, names, notes, invoked=invoked)
         if request.user_id:
             notes.append(Note("degradation", "parameter-dropped", "metadata.user_id: Gemini takes no name of a user"))
         body["generationConfig"] = config
-        body["contents"] = contents(request, target, names, notes)  # last: what a longer history only appends to
+        body["contents"] = turns  # last: what a longer history only appends to
+        notes += told
         return UpstreamRequest(
             path=_path(target.model, stream=request.stream),
             body=msgspec.json.encode(body),
@@ -231,7 +234,16 @@ def _lowered(notes: list[Note], where: str, lost: tuple[str, ...]) -> None:
         notes.append(Note("degradation", "schema-lowered", f"{where}: {'; '.join(lost)}"))
 
 
-def _tool_config(request: Request, declared: list[Tool], search: bool, names: ToolNames, notes: list[Note]) -> Part:  # noqa: FBT001
+def _tool_config(
+    request: Request,
+    declared: list[Tool],
+    search: bool,  # noqa: FBT001
+    names: ToolNames,
+    notes: list[Note],
+    *,
+    invoked: bool,
+) -> Part:
+    """`invoked`: the history holds searches beside functions, which every request after them has to allow, too."""
     config: Part = {}
     choice = request.tool_choice
     if choice is not None and request.tools:
@@ -239,7 +251,7 @@ def _tool_config(request: Request, declared: list[Tool], search: bool, names: To
         if forced and not declared and not search:
             raise InvalidRequest("tool_choice: none of the tools can be used at this upstream")
         known = choice.kind != "tool" or any(tool.name == choice.name for tool in declared)
-        if declared and known:
+        if declared and known and not (search and choice.kind == "auto"):  # which is refused there: VALIDATED is usual
             calling: Part = {"mode": MODES[choice.kind]}
             config["functionCallingConfig"] = calling
             if choice.kind == "tool":
@@ -251,6 +263,6 @@ def _tool_config(request: Request, declared: list[Tool], search: bool, names: To
         if not choice.parallel and declared:
             what = "tool_choice.disable_parallel_tool_use: Gemini has no such control"
             notes.append(Note("degradation", "parallel-uncontrolled", what))
-    if declared and search:
+    if invoked or (declared and search):
         config["includeServerSideToolInvocations"] = True
     return {"toolConfig": config} if config else {}

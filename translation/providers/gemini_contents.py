@@ -1,5 +1,6 @@
 """The conversation as Gemini's `contents`: results grouped by turn, media beside them, signatures where they were."""
 
+import re
 from typing import TypeAlias, cast
 
 import msgspec
@@ -34,6 +35,7 @@ Part: TypeAlias = dict[str, object]
 # Google's documented way to say that a call's signature is not to be had. Means something to Gemini only.
 SENTINEL = "skip_thought_signature_validator"
 CALL_ID = "functionCall.id"  # which some servers of Gemini's give out and refuse to take back
+INVOKED = re.compile(rb'\{"tool(?:Call|Response)"')
 CONTINUE = "Continue."
 NO_CONTENT = "(no visible content)"
 SEARCHED = ("server_tool_use", "web_search_tool_result")  # how an answer shows Google's search
@@ -47,8 +49,10 @@ EXTENSIONS = {
 }
 
 
-def contents(request: Request, target: Target, names: ToolNames, notes: list[Note]) -> list[Part]:
-    return _Contents(request, target, names, notes).build()
+def contents(request: Request, target: Target, names: ToolNames, notes: list[Note]) -> tuple[list[Part], bool]:
+    """And whether parts of Google's own tools are among them."""
+    built = _Contents(request, target, names, notes)
+    return built.build(), built.invoked
 
 
 class _Contents:
@@ -59,6 +63,7 @@ class _Contents:
         self._notes = notes
         self._asked: dict[str, Part] = {}  # id and name of the calls that the next user turn answers
         self._takes_ids = CALL_ID not in target.profile.drop_params
+        self.invoked = False  # a search beside functions goes back as it came
         self._newest = max(
             (index for index, message in enumerate(self._messages) if message.role != "assistant"), default=0
         )
@@ -83,6 +88,7 @@ class _Contents:
         pieces = self._state(message.origin).pieces
         restored_parts = self._restored(message, pieces)
         parts = restored_parts or self._plain(message)
+        self.invoked = self.invoked or (restored_parts is not None and any(map(_is_invocation, restored_parts)))
         if signatures(pieces) > sum(isinstance(part, dict) and "thoughtSignature" in part for part in parts):
             what = f"messages.{index}: it is not the answer any more that a thought signature was made for"
             self._notes.append(Note("degradation", "signature-dropped", what, index))
@@ -254,6 +260,10 @@ def _guessed(block: Image | Document) -> str:
 def _is_text(block: Block) -> bool:
     """What `plain.join` tells in words."""
     return not isinstance(block, Image) and not (isinstance(block, Document) and block.kind not in ("text", "content"))
+
+
+def _is_invocation(part: object) -> bool:
+    return isinstance(part, Raw) and INVOKED.match(part) is not None
 
 
 def _is_signed(part: object) -> bool:
