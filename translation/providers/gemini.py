@@ -10,6 +10,7 @@ from translation import fields, typed_tools
 from translation.adapter import Decoder, Target, UpstreamRequest
 from translation.effort import nearest, wanted
 from translation.errors import BridgeError, InvalidRequest
+from translation.fences import unfenced
 from translation.names import ToolNames
 from translation.providers.gemini_contents import Part, contents, unsigned
 from translation.providers.gemini_errors import failure
@@ -61,7 +62,8 @@ class Gemini:
 
     def decoder(self, request: Request, target: Target, sent: UpstreamRequest, content_type: str) -> Decoder:
         names = dict(sent.names)
-        return Sniffed(lambda: GeminiDecoder(names), lambda: GeminiDecoder(names, streams=False))
+        decoder = Sniffed(lambda: GeminiDecoder(names), lambda: GeminiDecoder(names, streams=False))
+        return unfenced(decoder, sent)
 
     def failure(self, target: Target, status: int, headers: dict[str, str], body: bytes) -> BridgeError:
         """`code` is `opaque_state_rejected` when a thought signature is refused or missed: see `without_state`."""

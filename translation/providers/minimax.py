@@ -23,6 +23,7 @@ from translation.events import (
     ToolEnded,
     ToolStarted,
 )
+from translation.fences import unfenced
 from translation.invocations import Invocation
 from translation.markup import Found, Markup
 from translation.markup_tags import M2, M3
@@ -45,7 +46,8 @@ class MiniMax(OpenAIChat):
     """The chat dialect, its answers read once more."""
 
     def decoder(self, request: Request, target: Target, sent: UpstreamRequest, content_type: str) -> Decoder:
-        return MiniMaxDecoder(super().decoder(request, target, sent, content_type), request, target, sent)
+        chat = super().decoder(request, target, sent, content_type)
+        return unfenced(MiniMaxDecoder(chat, request, target, sent), sent)
 
 
 class _Tools:

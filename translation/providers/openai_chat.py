@@ -14,6 +14,7 @@ from translation.adapter import Decoder, Target, UpstreamRequest
 from translation.answer_schema import advice, object_schema
 from translation.effort import effort, is_reasoning, scale, wanted
 from translation.errors import OPAQUE_STATE_REJECTED, BridgeError, UpstreamRefused
+from translation.fences import unfenced
 from translation.fields import answer_tokens, cache_key, standard_only
 from translation.names import ToolNames
 from translation.patterns import matches
@@ -71,7 +72,7 @@ class OpenAIChat:
 
     def decoder(self, request: Request, target: Target, sent: UpstreamRequest, content_type: str) -> Decoder:
         """Stream or whole JSON is seen from the bytes: servers send either under any content type."""
-        decoder = told(ChatDecoder(request, target, sent), request, sent)
+        decoder = unfenced(told(ChatDecoder(request, target, sent), request, sent), sent)
         return stopping(decoder, _stops(request, target)[1]) if request.stop_sequences else decoder
 
     def failure(self, target: Target, status: int, headers: dict[str, str], body: bytes) -> BridgeError:

@@ -10,6 +10,7 @@ from translation.adapter import Decoder, Target, UpstreamRequest
 from translation.answer_schema import advice, object_schema
 from translation.effort import effort, is_reasoning
 from translation.errors import BridgeError, InvalidRequest
+from translation.fences import unfenced
 from translation.fields import answer_tokens, cache_key, standard_only
 from translation.names import ToolNames
 from translation.providers.openai_responses_errors import refusal
@@ -55,7 +56,7 @@ class OpenAIResponses:
 
     def decoder(self, request: Request, target: Target, sent: UpstreamRequest, content_type: str) -> Decoder:
         names = dict(sent.names)
-        decoder = Sniffed(lambda: ResponsesStream(names), lambda: ResponsesWhole(names))
+        decoder = unfenced(Sniffed(lambda: ResponsesStream(names), lambda: ResponsesWhole(names)), sent)
         return stopping(decoder, request.stop_sequences) if request.stop_sequences else decoder
 
     def failure(self, target: Target, status: int, headers: dict[str, str], body: bytes) -> BridgeError:
