@@ -16,7 +16,7 @@ from conversations import ids, process  # noqa: E402 - Django has to be set up f
 from conversations.admin.live_socket import websocket  # noqa: E402
 from conversations.api import cors  # noqa: E402
 from conversations.api.lean import serve  # noqa: E402
-from conversations.api.paths import canonical  # noqa: E402
+from conversations.api.paths import API, canonical  # noqa: E402
 from translation.client.render import MESSAGES  # noqa: E402
 from translation.openai_client.render import ChatRenderer  # noqa: E402
 
@@ -65,8 +65,10 @@ async def _http(scope: dict[str, Any], receive: Receive, send: Send) -> None:
 
 
 async def _cold(scope: dict[str, Any], receive: Receive, send: Send) -> None:
-    """Django's stock handler; every answer has its request id."""
+    """Django's stock handler; every answer has its request id. Who asks for a head gets the one that GET would give."""
     request_id = ids.request_id()
+    if scope["method"] == "HEAD" and scope["path"].startswith(API):
+        scope = {**scope, "method": "GET"}  # the server itself leaves the body out
 
     async def identified(message: Mapping[str, Any]) -> None:
         if message["type"] == "http.response.start" and all(

@@ -75,6 +75,25 @@ def test_of_two_keys_the_one_that_is_known_counts(client: Client, path: str) -> 
         assert answer.status_code == status, answer.text
 
 
+@pytest.mark.parametrize("path", ["/v1/messages/", "/anthropic/v1/messages/", "/v1/messages/?beta=true"])
+def test_a_slash_at_the_end_of_a_path_is_none_of_it(client: Client, served: Served, path: str) -> None:
+    served.chat(chat.text("Hello."))
+    assert client.http.post(path, json=body("Hi")).json()["content"][0]["text"] == "Hello."
+
+
+def test_a_slash_at_the_end_of_other_paths_is_none_of_them_either(client: Client, served: Served) -> None:
+    served.chat(chat.text("Hello."))
+    assert client.http.post("/chat/completions/", json=body("Hi")).json()["object"] == "chat.completion"
+    assert client.get("/v1/models/") == client.get("/v1/models") == client.get("/models/")
+
+
+def test_a_head_is_the_one_that_get_would_give(client: Client) -> None:
+    for path, status in (("/v1/models", 200), ("/v1/models/nobody", 404), ("/v1/messages", 405)):
+        head, whole = client.http.head(path), client.http.get(path)
+        assert (head.status_code, head.content) == (whole.status_code, b"") == (status, b"")
+        assert head.headers["content-length"] == whole.headers["content-length"]
+
+
 def packed(client: Client, content: bytes, coding: str) -> httpx.Response:
     return client.http.post("/v1/messages", content=content, headers={"content-encoding": coding})
 
