@@ -22,6 +22,7 @@ from translation.events import (
     Frame,
     MessageDelta,
     MessageStop,
+    TextDelta,
     ToolEnded,
     ToolStarted,
     WireEvent,
@@ -539,10 +540,10 @@ WHOLE: dict[str, Any] = {
 }  # fmt: skip
 
 
-def shown_whole(message: dict[str, Any]) -> tuple[dict[str, Any], Accumulator, Finished]:
+def shown_whole(message: dict[str, Any] | bytes) -> tuple[dict[str, Any], Accumulator, Finished]:
     """What a client without a stream reads."""
     decoder = AnthropicWhole(streams=False)
-    decoder.feed(msgspec.json.encode(message))
+    decoder.feed(message if isinstance(message, bytes) else msgspec.json.encode(message))
     out = decoder.close()
     finished = out[-1]
     assert isinstance(finished, Finished)
@@ -575,6 +576,19 @@ def test_the_stop_reason_fits_what_was_shown(said: str, calls: bool, shown_as: s
     whole, _, of_whole = shown_whole(message)
     assert whole["stop_reason"] == shown_as
     assert finished.reason == of_whole.reason
+
+
+HALF = msgspec.json.encode({**DELTA, "delta": {"type": "text_delta", "text": "Z"}})
+
+
+def test_a_character_that_is_cut_in_two_is_one() -> None:
+    """Servers in JavaScript cut a text by its length."""
+    pieces = [HALF.replace(b"Z", escape) for escape in (b"a\\ud83d", b"\\ude00b")]
+    out = frames(WHOLE_START, BLOCK, *pieces, STOP, END, LAST)
+    assert "".join(event.text for event in out if isinstance(event, TextDelta)) == "a\U0001f600b"
+    assert isinstance(out[-1], Finished)
+    message = msgspec.json.encode(WHOLE).replace(b'"a"', b'"a\\ud83d"')
+    assert shown_whole(message)[0]["content"] == [{"type": "text", "text": "a\ufffd"}]
 
 
 LEFT_OUT: dict[str, dict[str, object]] = {

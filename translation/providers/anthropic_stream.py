@@ -60,7 +60,7 @@ from translation.providers.anthropic_wire import (
 )
 from translation.refusals import read
 from translation.sse import SSEDecoder, frame
-from translation.unicode import check_utf8
+from translation.unicode import Halves, check_utf8
 from translation.unreadable import UNREADABLE
 from translation.values import Usage
 
@@ -84,6 +84,7 @@ class AnthropicStream:
     def __init__(self, eager: frozenset[str] = frozenset()) -> None:
         self._eager = eager
         self._sse = SSEDecoder()
+        self._halves = Halves()
         self._model = ""
         self._usage: Usage | None = None  # None until `message_start`
         self._counted = False  # whether the upstream told any usage
@@ -118,8 +119,11 @@ class AnthropicStream:
                     try:
                         self._frame(name, data, EVENT.decode(data), out)
                     except msgspec.ValidationError:
-                        data = without_nulls(data, "input")  # noqa: PLW2901 - the same, as the API would say it
-                        self._frame(name, data, LOOSE_EVENT.decode(data), out, mended=not is_event(data))
+                        said = without_nulls(data, "input")  # the same, as the API would say it
+                        self._frame(name, said, LOOSE_EVENT.decode(said), out, mended=not is_event(said))
+                    except msgspec.DecodeError:
+                        said = without_nulls(self._halves.joined(data), "input")
+                        self._frame(name, said, LOOSE_EVENT.decode(said), out, mended=True)
         except UpstreamProtocolError as error:
             self._end(Failed(error), out)
         except UNREADABLE as error:

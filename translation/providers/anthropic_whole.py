@@ -42,7 +42,7 @@ from translation.providers.anthropic_wire import (
     settled,
 )
 from translation.refusals import read
-from translation.unicode import check_utf8
+from translation.unicode import check_utf8, without_halves
 from translation.unreadable import UNREADABLE
 
 
@@ -66,9 +66,9 @@ class AnthropicWhole:
             check_utf8(body)
             try:
                 return self._read(body, MESSAGE)
-            except msgspec.ValidationError:
+            except msgspec.DecodeError:
                 self._mended = True
-                return self._read(without_nulls(body, "input"), LOOSE_MESSAGE)
+                return self._read(without_nulls(without_halves(body), "input"), LOOSE_MESSAGE)
         except UpstreamProtocolError as error:
             return [Failed(error)]
         except UNREADABLE as error:
