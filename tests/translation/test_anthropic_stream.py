@@ -587,6 +587,9 @@ def test_a_character_that_is_cut_in_two_is_one() -> None:
     out = frames(WHOLE_START, BLOCK, *pieces, STOP, END, LAST)
     assert "".join(event.text for event in out if isinstance(event, TextDelta)) == "a\U0001f600b"
     assert isinstance(out[-1], Finished)
+    call = [msgspec.json.encode(fragment(part)).replace(b"Z", b"\\ud83d") for part in ('{"x":1}Z', '{"x":1}')]
+    for part, end in zip(call, (Failed, Finished), strict=True):
+        assert isinstance(frames(WHOLE_START, CALL, part, STOP, ended("tool_use"), LAST)[-1], end)
     message = msgspec.json.encode(WHOLE).replace(b'"a"', b'"a\\ud83d"')
     assert shown_whole(message)[0]["content"] == [{"type": "text", "text": "a\ufffd"}]
 

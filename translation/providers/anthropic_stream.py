@@ -181,6 +181,7 @@ class AnthropicStream:
         self._check(bool(block.type), "a content block without a type")
         self._blocks += 1
         self._open = block.type
+        self._halves.open = b""
         early = False
         if block.type == "tool_use":
             self._check(is_name(block.id) and is_name(block.name), "a tool_use without id or name")
@@ -274,7 +275,7 @@ class AnthropicStream:
 
     def _end_call(self, call: _Call, end: Frame, out: list[Event]) -> None:
         text = _arguments(call)
-        whole = is_object(text)
+        whole = is_object(text) and not self._halves.open
         out.append(ToolEnded(call.number, text, self._memory.fresh()) if whole else ToolDropped(call.number))
         if whole or call.live:
             out.append(end)
