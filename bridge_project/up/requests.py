@@ -125,7 +125,8 @@ class Requests(HttpToolsProtocol):
         except httptools.HttpParserUpgrade as upgrade:
             if self._wishes():
                 return self._without_its_wish() + data[upgrade.args[0] :]
-            self.handle_websocket_upgrade()
+            if self._should_upgrade():
+                self.handle_websocket_upgrade()
         except httptools.HttpParserError:
             self.logger.warning(INVALID)
             self.send_400_response(INVALID)

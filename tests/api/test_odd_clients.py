@@ -55,8 +55,13 @@ def test_a_wish_for_another_protocol_does_not_cost_the_body(client: Client, serv
 def test_a_wish_without_a_body_is_passed_over(client: Client, served: Served) -> None:
     asked = request(client, b"\r\n").replace(b"POST /v1/messages", b"GET /v1/models")
     assert told(served, asked * 2, statuses=2).count(b"200 OK") == 2
-    tunnel = asked.replace(b"GET /v1/models", b"CONNECT x:1") + b"{}"
-    assert b" 400 " in told(served, tunnel)
+    assert b" 400 " in told(served, asked.replace(b"GET /v1/models", b"CONNECT x:1") + b"{}")
+
+
+def test_a_tunnel_is_no_socket(client: Client, served: Served) -> None:
+    head = request(client, b"connection: close\r\n\r\n", wish=b"").replace(b"POST /v1/messages", b"CONNECT /v1/models")
+    heard = told(served, head)
+    assert (b" 405 " in heard, b'"type":"error"' in heard) == (True, True)
 
 
 def test_white_space_around_a_header_is_none_of_it(client: Client, served: Served) -> None:
