@@ -1,5 +1,6 @@
 """System checks of the app's settings, each with an id."""
 
+import ipaddress
 from collections.abc import Iterable
 
 from django.apps import AppConfig
@@ -57,11 +58,19 @@ def cors_origins_are_origins(*, app_configs: Iterable[AppConfig] | None, **_: ob
 @register(OURS)
 def tool_hosts_are_hosts(*, app_configs: Iterable[AppConfig] | None, **_: object) -> list[CheckMessage]:
     return [
-        Error(f"BRIDGE_TOOL_HOSTS holds {host!r}; a host is a name or an address, without scheme and path",
+        Error(f"BRIDGE_TOOL_HOSTS holds {host!r}; a host is a name, an address or a network, without scheme and path",
               id="conversations.E003")
         for host in conf.current().tool_hosts
-        if "/" in host
+        if "/" in host and not _is_network(host)
     ]  # fmt: skip
+
+
+def _is_network(host: str) -> bool:
+    try:
+        ipaddress.ip_network(host.strip("[]"), strict=False)
+    except ValueError:
+        return False
+    return True
 
 
 @register(OURS)

@@ -291,6 +291,11 @@ def test_values_that_do_not_fit_together_fail_a_check_with_an_id(
     assert check in done.stderr
 
 
+def test_networks_are_hosts_that_tools_may_reach(tmp_path: Path) -> None:
+    hosts = "10.0.0.0/8,fd00::/8,*.example.com,127.0.0.1"
+    assert manage(tmp_path, "check", "--fail-level", "WARNING", BRIDGE_TOOL_HOSTS=hosts).returncode == 0
+
+
 @pytest.mark.parametrize(
     ("variables", "reason"),
     [({}, "no such table"), ({"DATABASE_URL": "postgres://me:secret@127.0.0.1:1/x"}, "connection")],
