@@ -281,3 +281,22 @@ def test_nothing_lies_over_the_words_of_an_empty_list(chromium: Browser, bridge:
             at = (frame["x"] + 20, frame["y"] + 10)
             over = "([x, y]) => document.elementFromPoint(x, y).closest('.tb-empty') !== null"
             assert came.page.evaluate(over, list(at)), path
+
+
+def test_filters_and_menus_are_opened_with_the_keyboard(chromium: Browser, bridge: Bridge) -> None:
+    with browsing.visitor(chromium, bridge) as came:
+        page = came.page
+        came.go("/admin/conversations/turn/")
+        reached = set()
+        for _ in range(60):
+            page.keyboard.press("Tab")
+            reached.add(
+                str(page.evaluate("(e => e.getAttribute('aria-label') || e.innerText)(document.activeElement)"))
+            )
+            if page.evaluate("document.activeElement.innerText.startsWith('Filters')"):
+                break
+        assert "Sidebar" in reached
+        assert any(browsing.USER in words for words in reached)
+        page.keyboard.press("Enter")
+        page.get_by_role("button", name="Apply Filters").wait_for()
+        assert came.complaints == []

@@ -36,3 +36,22 @@ document.addEventListener("click", async (event) => {
     location.assign(button.dataset.copyUrl);
   }
 });
+
+// The theme has things to click (filters, its menus) that are no buttons: without this the keyboard passes them by.
+const CLICKED = "[x-on\\:click]:is(a:not([href]), span, div.cursor-pointer)";
+const ICONS = { dock_to_right: "Sidebar", close: "Close", light_mode: "Light", dark_mode: "Dark", computer: "As the system" };
+
+document.addEventListener("DOMContentLoaded", () => {
+  for (const place of document.querySelectorAll(CLICKED)) {
+    place.tabIndex = 0;
+    place.setAttribute("role", "button");
+    const words = ICONS[place.textContent.trim()];
+    if (words) place.setAttribute("aria-label", words);
+  }
+});
+
+document.addEventListener("keydown", (event) => {
+  if (!["Enter", " "].includes(event.key) || !event.target.matches?.(CLICKED)) return;
+  event.preventDefault();
+  event.target.click();
+});
