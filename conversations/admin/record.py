@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from django.contrib import messages
+from django.contrib.admin import ShowFacets
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.db import DataError
 from django.db.models import Model, Q, QuerySet
@@ -61,6 +62,8 @@ class RecordAdmin(ModelAdmin):
     list_per_page = 50
     list_max_show_all = 0
     list_filter_submit = True
+    # To count what each choice of each filter would show is to read the table dozens of times.
+    show_facets = ShowFacets.NEVER
     actions = None
     # Django asks for fields to show the search box; `find` answers instead of them.
     search_fields: tuple[str, ...] = ("pk",)

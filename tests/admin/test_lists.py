@@ -147,3 +147,12 @@ def test_a_process_that_was_found_dead_is_not_said_to_have_died_long_ago(browser
         assert "gone" in text
         assert "1970" not in text
         assert " d ago" not in text
+
+
+@pytest.mark.django_db
+def test_no_list_of_records_offers_to_count_every_choice(browser: Client, conversation: Conversation) -> None:
+    for name in FILTERS:
+        assert "_facets" not in browser.get(f"/admin/conversations/{name}/").text
+        with CaptureQueriesContext(connection) as queries:
+            browser.get(f"/admin/conversations/{name}/?_facets=True")
+        assert len(queries) <= QUERIES
