@@ -56,6 +56,14 @@ class UpstreamForm(Form):
         model = Upstream
         fields = ("name", "provider", "base_url", "enabled")
 
+    def clean_base_url(self) -> str:
+        """As of the environment's: without a scheme, every request would fail, far from here."""
+        address: str = self.cleaned_data["base_url"].rstrip("/")
+        scheme, _, rest = address.partition("://")
+        if address and (scheme not in {"http", "https"} or not rest):
+            raise forms.ValidationError("It must be an http:// or https:// URL.")
+        return address
+
     @sensitive_variables()
     def save(self, commit: bool = True) -> Upstream:  # noqa: FBT001, FBT002 - Django's signature
         given = self.cleaned_data["new_keys"].split()

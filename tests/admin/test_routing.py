@@ -178,3 +178,14 @@ def test_small_tables_say_nothing_of_results_that_nobody_asked_for(browser: Clie
     add(browser, "route", route_form())
     assert "Show all" not in browser.get("/admin/conversations/route/").text
     assert "0 results" in browser.get("/admin/conversations/route/?q=nothing").text
+
+
+@pytest.mark.parametrize("address", ["models.example/v1", "ftp://models.example", "https://", "//models.example"])
+def test_an_address_that_no_request_could_go_to_is_refused(browser: Client, address: str) -> None:
+    assert "must be an http:// or https:// URL" in add(browser, "upstream", upstream_form(base_url=address))
+    assert not Upstream.objects.exists()
+
+
+def test_an_address_is_kept_without_the_slash_at_its_end(browser: Client) -> None:
+    assert add(browser, "upstream", upstream_form(base_url="https://models.example/v1/")) == ""
+    assert Upstream.objects.get().base_url == "https://models.example/v1"
