@@ -36,6 +36,11 @@ class HostedToolForm(ToolForm):
         model = HostedTool
         fields = ("name", "kind", "enabled", "description", "url", "method", "schema", "headers", "timeout",
                   "long_running", "api_keys", "for_models")  # fmt: skip
+        labels = {"api_keys": "API keys"}
+        help_texts = {
+            "url": "Arguments in braces go into it: https://host/users/{id}. Public hosts over https, unless "
+            "BRIDGE_TOOL_HOSTS says otherwise."
+        }
 
     def clean_url(self) -> str:
         url: str = self.cleaned_data["url"]
@@ -98,6 +103,8 @@ class HostedToolAdmin(HostedAdmin):
         if row.owner is not None:
             return cells.link(row.owner, f"{row.owner.name}, which registered it")
         keys, patterns = getattr(row, "key_count", 0), len(row.for_models.split())
+        if not keys and not patterns:
+            return "nobody"
         return f"{wording.many(keys, 'key')}, {wording.many(patterns, 'pattern')} of models"
 
     @display(description="state", label={"on": "success", "off": "danger", "resting": "danger", "failing": "warning"})
@@ -118,7 +125,7 @@ class HostedToolAdmin(HostedAdmin):
 
 class ToolSecretForm(SecretForm):
     new_value = forms.CharField(
-        label="value",
+        label="Value",
         required=False,
         widget=SecretArea(attrs={"rows": 2, "autocomplete": "off", "spellcheck": "false"}),
         help_text="It is encrypted, and never shown again. Empty: nothing changes.",

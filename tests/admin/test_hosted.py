@@ -146,3 +146,11 @@ def test_more_hosted_tools_cost_no_more_queries(browser: Client) -> None:
         page = browser.get("/admin/conversations/hostedtool/")
     assert page.text.count("1 key, 0 patterns of models") == 12
     assert len(queries) < 12
+
+
+def test_the_form_says_where_tools_may_be_and_to_whom_one_is_offered(browser: Client) -> None:
+    page = browser.get("/admin/conversations/hostedtool/add/").text
+    assert "BRIDGE_TOOL_HOSTS" in page
+    assert "API keys" in page
+    assert add(browser, "hostedtool", form()) == ""
+    assert "nobody" in browser.get("/admin/conversations/hostedtool/").text
