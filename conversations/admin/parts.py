@@ -31,6 +31,7 @@ class Part(Struct, frozen=True):
     name: str = ""
     is_error: bool = False
     picture: str = ""  # data URL
+    who: str = "user"  # that a turn says it is from
 
     @property
     def words(self) -> str:

@@ -133,7 +133,7 @@ def shape(rows: Rows, index: Index, *, readable: bool) -> tuple[TurnView, ...]:
     contents = _contents(rows.messages, readable=readable)
     results = _results(contents)
     repeats, status = repetitions(rows.mappings, rows.digests), states(rows.mappings, index)
-    calls = defaultdict(list)
+    calls, known = defaultdict(list), {row.tool_use_id for row in rows.mappings}
     for row in rows.mappings:
         calls[row.turn_id].append(row)
     views = []
@@ -142,7 +142,7 @@ def shape(rows: Rows, index: Index, *, readable: bool) -> tuple[TurnView, ...]:
             _call(row, status[row.pk], results.get(row.tool_use_id, ()), repeats[row.pk], index, readable=readable)
             for row in calls[turn.pk]
         ]
-        view = _turn(turn, contents.get(turn.pk, []), tuple(own), index, readable=readable)
+        view = _turn(turn, contents.get(turn.pk, []), tuple(own), known, index, readable=readable)
         views.append(replace(view, agents=tuple(rows.agents.get(turn.pk, ()))))
     return tuple(views)
 
@@ -225,18 +225,18 @@ def _results(contents: Contents) -> dict[str, tuple[Part, ...]]:
 
 
 def _turn(
-    turn: Turn, messages: list[tuple[str, bool, tuple[Part, ...]]], calls: tuple[CallView, ...], index: Index, *,
-    readable: bool,
+    turn: Turn, messages: list[tuple[str, bool, tuple[Part, ...]]], calls: tuple[CallView, ...], known: set[str],
+    index: Index, *, readable: bool,
 ) -> TurnView:  # fmt: skip
-    # Calls and results stand by themselves; what is left is what somebody said.
+    # Calls and results stand by themselves; what is left is what somebody said, and calls that were made elsewhere.
     shown_below = {call.id for call in calls}
     said = [
         part for _, answer, content in messages if answer for part in content
         if part.kind != "tool_use" and part.call not in shown_below
     ]  # fmt: skip
     brought = [
-        part for _, answer, content in messages if not answer for part in content
-        if not part.kind.startswith(("tool_result", "tool_use"))
+        replace(part, who=role) for role, answer, content in messages if not answer for part in content
+        if not part.kind.startswith(("tool_result", "tool_use")) or (part.call and part.call not in known)
     ]  # fmt: skip
     follows = index.follows.get(turn.pk, 0)
     others = [other for other, before in index.follows.items() if before == follows and other < turn.pk]

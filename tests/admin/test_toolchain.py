@@ -216,6 +216,27 @@ def test_the_result_of_a_hosted_tool_stands_with_its_call(browser: Client, turn:
     assert browser.get(CHAIN).text.count("19 left") == 1
 
 
+def test_calls_that_were_made_elsewhere_are_shown_with_the_turn_that_brought_them(browser: Client, turn: Turn) -> None:
+    """A history that another server began: no row has its calls."""
+    ours = {"type": "tool_result", "tool_use_id": rows.a_mapping(turn).tool_use_id, "content": "known here"}
+    history = (
+        ("assistant", [{"type": "text", "text": "I look."},
+                       {"type": "tool_use", "id": "toolu_away", "name": "Far", "input": {"path": "/elsewhere"}}]),
+        ("user", [{"type": "tool_result", "tool_use_id": "toolu_away", "content": "came from away"}, ours]),
+    )  # fmt: skip
+    for number, (role, content) in enumerate(history, 2):
+        rows.an_answer(turn, number, role=role, message_id="", content=rows.encoded(content)).save()
+    ToolMapping.objects.update(answered_turn=turn.pk)
+    page = browser.get(CHAIN)
+    brought = page.context["turns"][0].brought
+    assert [(part.who, part.kind) for part in brought] == [
+        ("assistant", "text"), ("assistant", "tool_use"), ("user", "tool_result text"),
+    ]  # fmt: skip
+    for words in ("assistant: tool_use Far", "/elsewhere", "came from away"):
+        assert words in page.text
+    assert page.text.count("known here") == 1
+
+
 def test_reading_content_is_written_down_once_an_hour(browser: Client, turn: Turn) -> None:
     browser.get(CHAIN)
     browser.get(HOPS)
