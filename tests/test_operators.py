@@ -42,6 +42,8 @@ def test_ten_wrong_passwords_lock_the_name_out_from_that_address(db: None, setti
     assert [sign_in(here, f"guess {number}") for number in range(9)] == [200] * 9
     assert sign_in(here, "the last guess") == 429
     assert sign_in(here, PASSWORD) == 429
+    page = here.post("/admin/login/", {"username": "root", "password": PASSWORD}).text
+    assert ("You are locked out" in page, "axes_reset" in page, 'rel="stylesheet"' in page) == (True, True, True)
     assert sign_in(elsewhere, PASSWORD) == 302
 
 

@@ -88,6 +88,15 @@ def forged(request: HttpRequest, reason: str = "") -> HttpResponse:
     return refusal(request, Forbidden(f"{request.method} is not allowed for {request.path}"))
 
 
+def locked_out(request: HttpRequest, *_: object) -> HttpResponse:
+    """`AXES_LOCKOUT_CALLABLE`: too many failures of one user from one address."""
+    text = (
+        "Too many sign-ins as this user have failed from your address. Wait a quarter of an hour; or whoever has a "
+        "shell on the server runs manage.py axes_reset."
+    )
+    return _told(request, 429, "You are locked out", text)
+
+
 def failed(request: HttpRequest) -> HttpResponse:
     """Django's `handler500`."""
     if _is_for_people(request):
@@ -100,5 +109,7 @@ def _is_for_people(request: HttpRequest) -> bool:
 
 
 def _told(request: HttpRequest, status: int, title: str, text: str) -> HttpResponse:
-    context = admin.site.each_context(request) | {"title": title, "text": text}
+    # The sidebar's layout fails without somebody whose name it can show.
+    layout = "admin/base_site.html" if request.user.is_authenticated else "unfold/layouts/unauthenticated.html"
+    context = admin.site.each_context(request) | {"title": title, "text": text, "layout": layout}
     return render(request, "admin/conversations/told.html", context, status=status)
