@@ -131,16 +131,17 @@ def attempts(turn: Turn, entries: Sequence[UsageEntry]) -> tuple[Attempt, ...]:
     told = _told(turn)
     if not entries:
         return tuple(Attempt(0, f"{one.upstream}/{one.model}", one.status, one.error, 0, one.ms) for one in told)
-    errors = {number: one.error for number, one in enumerate(told, 1)}
-    last = {entries[-1].attempt: turn.error_message}
-    return tuple(
-        Attempt(
-            row.pk, f"{row.upstream}/{row.model}", row.status,
-            errors.get(row.attempt) or last.get(row.attempt, "") if row.status == "error" else "",
-            row.cost_micros, row.duration_ms,
-        )
-        for row in entries
-    )  # fmt: skip
+    return tuple(_attempt(turn, row, told, entries) for row in entries)
+
+
+def _attempt(turn: Turn, row: UsageEntry, told: tuple[AttemptRecord, ...], entries: Sequence[UsageEntry]) -> Attempt:
+    own = told[row.attempt - 1] if 0 < row.attempt <= len(told) else None
+    error = (own and own.error) or (turn.error_message if row is entries[-1] else "")
+    # The ledger gives the last one the time of the whole turn, with the pauses and those before it.
+    ms = own.ms if own and len(entries) > 1 else row.duration_ms
+    return Attempt(
+        row.pk, f"{row.upstream}/{row.model}", row.status, error if row.status == "error" else "", row.cost_micros, ms
+    )
 
 
 def _told(turn: Turn) -> tuple[AttemptRecord, ...]:

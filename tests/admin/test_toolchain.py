@@ -261,7 +261,7 @@ def test_each_call_of_an_upstream_is_shown_as_the_ledger_has_it(browser: Client,
     for number, (status, micros) in enumerate(ends, 1):
         entry = rows.an_entry(turn, turn.conversation)
         entry.attempt, entry.status, entry.cost_micros = number, status, micros
-        entry.model = f"model-{number}"
+        entry.model, entry.duration_ms = f"model-{number}", 900 * number
         entry.save()
     recorded = [{"upstream": "openai", "model": "model-1", "status": "error", "error": "overloaded", "ms": 5}]
     # A refusal is no attempt of the turn's own record, and a stream that broke off is complete there.
@@ -273,6 +273,7 @@ def test_each_call_of_an_upstream_is_shown_as_the_ledger_has_it(browser: Client,
         (f"{turn.upstream}/model-1", "error", "overloaded", 0),
         (f"{turn.upstream}/model-2", "error", "prompt is too long", 1_500),
     ]
+    assert [one.ms for one in shown] == [5, 1_800]
     assert page.text.count("$0.0015") == 2
     assert f'href="/admin/conversations/usageentry/{shown[1].entry}/change/"' in page.text
 
