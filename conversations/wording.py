@@ -5,6 +5,21 @@ import re
 
 TURN_COLOURS = {"running": "info", "complete": "success", "aborted": "warning", "error": "danger", "replay": "info"}
 NONE = "–"
+# What the sidebar calls the rows of a table, where a table has another name.
+NAMES = {
+    "tool mapping": "tool call",
+    "tool execution": "hosted run",
+    "tool secret": "secret",
+    "user": "operator",
+    "log entry": "act of an operator",
+    "tool mappings": "tool calls",
+    "tool executions": "hosted runs",
+    "tool secrets": "secrets",
+    "users": "operators",
+    "log entries": "acts of operators",
+    "Administration": "Access",
+    "Authentication and Authorization": "Access",
+}
 
 _INVISIBLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"

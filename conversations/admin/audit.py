@@ -1,10 +1,12 @@
 """The audit: which operator changed, read, exported or replayed what. Entries outlive what they are about."""
 
+from operator import itemgetter
 from typing import Any
 
 from django.contrib import admin
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
+from django.contrib.contenttypes.models import ContentType
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from unfold.admin import ModelAdmin
@@ -33,12 +35,31 @@ class OperatorFilter(DropdownFilter):
         return queryset.filter(user=int(value)) if value.isdecimal() else queryset
 
 
+class KindFilter(DropdownFilter):
+    """What has pages here; Django knows of more."""
+
+    title = "kind"
+    parameter_name = "kind"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> Choices:
+        kinds = ContentType.objects.get_for_models(*model_admin.admin_site._registry).values()
+        return sorted(((str(kind.pk), _named(kind)) for kind in kinds), key=itemgetter(1))
+
+    def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
+        value = self.value() or ""
+        return queryset.filter(content_type=int(value)) if value.isdecimal() else queryset
+
+
+def _named(kind: ContentType) -> str:
+    return wording.NAMES.get(kind.name, kind.name)
+
+
 @admin.register(LogEntry)
 class AuditAdmin(RecordAdmin):
     list_display = ("when", "user", "what", "kind", "subject")
     list_display_links = ("when",)
     list_select_related = ("user", "content_type")
-    list_filter = (OperatorFilter, "content_type", since("action_time"))
+    list_filter = (OperatorFilter, KindFilter, since("action_time"))
     ordering = ("-id",)
     sortable_by = ()
     search_fields = ("user__username", "object_repr", "change_message")
@@ -65,7 +86,7 @@ class AuditAdmin(RecordAdmin):
 
     @display(description="kind")
     def kind(self, row: LogEntry) -> str:
-        return row.content_type.name if row.content_type else wording.NONE
+        return _named(row.content_type) if row.content_type else wording.NONE
 
     @display(description="of")
     def subject(self, row: LogEntry) -> SafeString:

@@ -3,6 +3,7 @@
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
+from django.contrib.contenttypes.models import ContentType
 from django.test import Client
 
 from conversations.models import Conversation, Turn
@@ -24,6 +25,8 @@ def test_what_operators_did_is_listed_and_found(browser: Client, turn: Turn) -> 
     assert acts(browser.get(AUDIT, {"q": "session/one"})) == [read]
     assert acts(browser.get(AUDIT, {"operator": User.objects.get().pk})) == [revoked, read]
     assert acts(browser.get(AUDIT, {"operator": "99"})) == []
+    kind = ContentType.objects.get_for_model(Conversation).pk
+    assert acts(browser.get(AUDIT, {"kind": str(kind), "operator": "²"})) == [read]
     page = browser.get(AUDIT).text
     assert f'href="/admin/conversations/apikey/{key.pk}/change/"' in page
     assert f'href="{AUDIT}"' in page  # in the sidebar

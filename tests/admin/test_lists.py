@@ -156,3 +156,20 @@ def test_no_list_of_records_offers_to_count_every_choice(browser: Client, conver
         with CaptureQueriesContext(connection) as queries:
             browser.get(f"/admin/conversations/{name}/?_facets=True")
         assert len(queries) <= QUERIES
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("conversations/toolmapping/", "tool calls"),
+        ("conversations/toolexecution/", "hosted runs"),
+        ("admin/logentry/", "acts of operators"),
+        ("auth/user/", "operators"),
+    ],
+)
+def test_a_list_is_called_what_the_sidebar_calls_it(browser: Client, path: str, words: str) -> None:
+    page = browser.get(f"/admin/{path}").text
+    header = page[page.index("<main") if "<main" in page else page.index('id="header-inner"') :]
+    assert words.capitalize() in header
+    assert not any(name in header for name in ("ool mapping", "ool execution", "og entr", ">Users"))
