@@ -123,11 +123,16 @@ class ToolExecution(models.Model):
     api_key = models.ForeignKey(ApiKey, on_delete=models.PROTECT, related_name="+", db_index=False)
     turn = models.ForeignKey(Turn, on_delete=models.CASCADE, related_name="tool_executions")
     tool = models.ForeignKey(
-        HostedTool, on_delete=models.SET_NULL, null=True, related_name="executions", db_constraint=False
+        HostedTool,
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="executions",
+        db_constraint=False,
+        db_index=False,
     )
     tool_use_id = models.CharField(max_length=255)
     server_name = models.CharField(max_length=200)
-    tool_name = models.CharField(max_length=200, db_index=True)
+    tool_name = models.CharField(max_length=200)
     round_number = models.PositiveSmallIntegerField(default=1)
     arguments = models.BinaryField(default=b"")
     state = models.BinaryField(default=b"", help_text="What the upstream needs back with this round's answer.")
@@ -151,7 +156,9 @@ class ToolExecution(models.Model):
                 fields=["status", "seen_at"],
                 name="tool_execution_waiting",
                 condition=models.Q(long_running=True, status__in=("queued", "running")),
-            )
+            ),
+            models.Index(fields=["tool", "id"], name="tool_execution_tool"),
+            models.Index(fields=["tool_name", "id"], name="tool_execution_name"),
         ]
 
     def __str__(self) -> str:

@@ -116,6 +116,15 @@ def test_a_large_table_is_not_counted(browser: Client, monkeypatch: pytest.Monke
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize("query", ["tool=1", "tool_name=weather"])
+def test_the_runs_of_a_tool_are_not_sorted(browser: Client, query: str) -> None:
+    response = browser.get(f"/admin/conversations/toolexecution/?{query}")
+    plan = response.context["cl"].queryset[:50].explain()
+    assert "tool_execution_" in plan
+    assert "TEMP B-TREE" not in plan
+
+
+@pytest.mark.django_db
 @pytest.mark.parametrize("query", [f"conversation={'9' * 23}", f"api_key={'9' * 23}", "key=²", f"key={'9' * 23}"])
 def test_an_address_with_an_impossible_value_is_no_fault_of_the_bridge(
     browser: Client, conversation: Conversation, query: str
