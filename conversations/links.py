@@ -28,6 +28,20 @@ def brought(events: list[Event], calls: dict[int, LinkRow], is_taken: Callable[[
     return tuple(replace(row, fresh=row.tool_use_id in fresh) for row in latest.values())
 
 
+def renamed(
+    tool_use_id: str, rows: tuple[LinkRow, ...], events: list[Event], calls: dict[int, LinkRow]
+) -> tuple[LinkRow, ...]:
+    """The same with an id of ours for the call that has this one."""
+    new = ids.tool_use_id()
+    for index, event in enumerate(events):
+        if isinstance(event, ToolStarted) and event.id == tool_use_id:
+            events[index] = replace(event, id=new)
+    for ordinal, row in calls.items():
+        if row.tool_use_id == tool_use_id:
+            calls[ordinal] = replace(row, tool_use_id=new, given=False)
+    return tuple(replace(row, tool_use_id=new, given=False) if row.tool_use_id == tool_use_id else row for row in rows)
+
+
 def known(row: LinkRow, upstream: str, model: str, turn: int) -> Link:
     call = (row.tool_use_id, row.name, row.upstream_name, row.upstream_id, row.arguments)
     return Link(*call, Origin(upstream, model, row.state), turn_id=turn, ordinal=row.ordinal)
@@ -47,7 +61,8 @@ def _row(
                 started = replace(event, id=ids.tool_use_id())
             events[index] = started
             names = (storable(started.name, 200), storable(started.upstream_name or started.name, 200))
-            row = LinkRow(started.id, *names, storable_id(started.upstream_id), started.call)
+            given = started is event
+            row = LinkRow(started.id, *names, storable_id(started.upstream_id), started.call, given=given)
         case ToolEnded():
             done = {"arguments": event.arguments.encode(), "state": event.state, "status": "pending"}
             row = replace(calls[event.call], **done)

@@ -23,7 +23,7 @@ from conversations.records import Timings
 from conversations.state import Conversation, Sent
 from conversations.storable import words
 from conversations.store import patience
-from conversations.store.links import LinkRow, SaveLinks
+from conversations.store.links import LinkRow, SaveLinks, TakenId
 from conversations.store.reads import KeyRow, Node
 from conversations.store.usage import UsageRow
 from conversations.store.writes import ClaimRow, CloseTurn, MessageRow, StaleConversation
@@ -335,7 +335,7 @@ class Turn:
 
     async def _advance(self, events: list[Event]) -> list[WireEvent]:
         if rows := links.brought(events, self.calls, self._is_taken):
-            await self._store_links(rows)
+            await self._store_links(rows, events)
         wire = self.attempt.write(events)
         match events[-1]:
             case Finished() as finished:
@@ -353,16 +353,27 @@ class Turn:
             type(block) is ToolUse and block.id == tool_use_id for block in told
         )
 
-    async def _store_links(self, rows: tuple[LinkRow, ...]) -> None:
-        row, target = self.conversation.row, self.prepared.route.target
+    async def _store_links(self, rows: tuple[LinkRow, ...], events: list[Event]) -> None:
+        target = self.prepared.route.target
         try:
             await self._rows.opened()
-            kept = records.sealed(self, rows)
-            await self.bridge.store.write(SaveLinks(row, self.id, target.upstream, target.model, kept))
+            rows = await self._save_links(rows, events)
         except StoreUnavailable as error:
             self._tolerate(error, "a tool call was shown that could not be stored")
         known = [links.known(link, target.upstream, target.model, self.id) for link in rows]
         self.bridge.state.note_links(self.conversation, known)
+
+    async def _save_links(self, rows: tuple[LinkRow, ...], events: list[Event]) -> tuple[LinkRow, ...]:
+        """As they are stored in the end: an id that another call of the key has gives way to one of ours."""
+        row, target = self.conversation.row, self.prepared.route.target
+        while True:
+            kept = records.sealed(self, rows)
+            try:
+                await self.bridge.store.write(SaveLinks(row, self.id, target.upstream, target.model, kept))
+            except TakenId as taken:
+                rows = links.renamed(taken.tool_use_id, rows, events, self.calls)
+            else:
+                return rows
 
     def _tolerate(self, error: StoreUnavailable, what: str) -> None:
         """Under BRIDGE_UNSTORED_LINK=warn an answer that could not be stored is shown all the same, loudly."""

@@ -676,24 +676,34 @@ def test_calls_that_an_upstream_calls_the_same_are_two(like_anthropic: Served, c
     assert like_anthropic.sent()["messages"][-1] == history[-1]
 
 
+@pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("restarted", [False, True])
 def test_conversations_whose_calls_an_upstream_calls_the_same_are_two(
-    like_anthropic: Served, connect: Connect, restarted: bool
+    like_anthropic: Served, connect: Connect, restarted: bool, stream: bool
 ) -> None:
-    """None of them has a name: which of those that have the id it is, the history tells."""
+    """None of them has a name: its call's id alone tells which it is."""
     client = connect(like_anthropic)
-    asked: dict[str, Any] = {"model": "anthropic/m", "tools": [TOOL]}
+    asked: dict[str, Any] = {"model": "anthropic/m", "tools": [TOOL], "stream": stream}
     call = {"type": "tool_use", "id": "toolu_1", "name": "get_weather", "input": {"city": "Oslo"}}
-    like_anthropic.upstream.always("/v1/messages", always_called_the_same(call, stream=False))
-    begun = {words: client.ask(words, **asked).headers["x-conversation-id"] for words in ("One?", "Two?", "Three?")}
-    assert len(set(begun.values())) == 3
+    like_anthropic.upstream.always("/v1/messages", always_called_the_same(call, stream=stream))
+
+    def ask(*messages: Any) -> tuple[str, str]:
+        answer = client.ask(*messages, **asked)
+        assert answer.status_code == 200, answer.text
+        return answer.headers["x-conversation-id"], str(re.findall(r'"id": ?"(toolu_\w+)"', answer.text)[0])
+
+    begun = {words: ask(words) for words in ("One?", "Two?", "Three?")}
+    assert len({name for name, _ in begun.values()}) == len({id_ for _, id_ in begun.values()}) == 3
+    assert begun["One?"][1] == "toolu_1", "where nobody else has it, it is passed on"
     if restarted:
         like_anthropic.bridge.crash()
         like_anthropic.bridge.start()
-    for words, conversation in begun.items():
-        more = client.ask(words, {"role": "assistant", "content": [call]}, result("toolu_1"), **asked)
-        assert more.headers["x-conversation-id"] == conversation
-    assert client.ask(result("toolu_1"), **asked).status_code == 200, "alone it is the newest one's"
+    for words, (conversation, id_) in begun.items():
+        assert ask(result(id_))[0] == conversation
+        told = like_anthropic.sent()["messages"]
+        assert told[0]["content"] == [{"type": "text", "text": words}]
+        assert told[-1]["content"][0]["tool_use_id"] == told[1]["content"][0]["id"]
+        assert ask(words, {"role": "assistant", "content": [{**call, "id": id_}]}, result(id_))[0] == conversation
 
 
 def test_a_retry_of_a_failed_request_takes_over(client: Client, served: Served) -> None:

@@ -11,13 +11,15 @@ from conversations.models import ApiKey
 from conversations.state import Sent, State
 from conversations.store import Store, reads
 from conversations.store.database import Database
+from conversations.store.links import TakenId
 from conversations.store.usage import UsageRow
 from tests.store.rows import closing, conversation, links, message, opening
 from translation.errors import StoreUnavailable
 from translation.state import Wanted
-from translation.values import Origin
+from translation.values import Link, Origin
 
 NONE: list[reads.Stored] = []
+NO_LINKS: list[Link] = []
 pytestmark = pytest.mark.usefixtures("migrated")
 
 
@@ -82,6 +84,33 @@ async def test_links_come_back_with_everything_of_any_number(store: Store, key: 
     by_tool = await store.read(partial(reads.by_tool, key=key.pk, tool_use_ids=ids), None)
     assert by_tool == reads.Found(row.id, row.external_id)
     assert await store.read(partial(reads.by_tool, key=key.pk + 1, tool_use_ids=ids), None) is None
+
+
+async def test_of_conversations_whose_calls_have_one_id_the_history_tells_which_it_is(
+    store: Store, key: ApiKey
+) -> None:
+    """Two processes may have passed it on at the same time."""
+    rows = [conversation(key.pk) for _ in range(2)]
+    for number, row in enumerate(rows):
+        begun = opening(row, messages=(message(hashed(number), b"", 1, answers=1),))
+        await store.write(begun)
+        await store.write(links(row, begun.turn, "toolu_same"))
+    for number, row in enumerate(rows):
+        job = partial(reads.by_tool, key=key.pk, tool_use_ids=["toolu_same"], hashes=[hashed(number)])
+        assert await store.read(job, None) == reads.Found(row.id, row.external_id)
+
+
+async def test_an_id_of_an_upstream_that_another_call_of_the_key_has_is_not_stored_again(
+    store: Store, key: ApiKey
+) -> None:
+    one, other = opening(conversation(key.pk)), opening(conversation(key.pk))
+    await store.write(one)
+    await store.write(other)
+    for _ in range(2):  # the same call again is the same call
+        await store.write(links(one.conversation, one.turn, "toolu_given", given=True))
+    with pytest.raises(TakenId):
+        await store.write(links(other.conversation, other.turn, "toolu_given", given=True))
+    assert await store.read(partial(reads.turn_links, turn=other.turn), NO_LINKS) == []
 
 
 async def test_the_longest_stored_prefix_with_an_answer_wins(store: Store, key: ApiKey) -> None:
