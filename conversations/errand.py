@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from conversations.bridge import Bridge
     from conversations.routing import Route
 
-HEALINGS = 5  # of one request at one target
+HEALINGS = 12  # of one request at one target: as many as it has parameters that can be spared
 
 
 class Errand:

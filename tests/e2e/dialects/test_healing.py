@@ -21,7 +21,7 @@ from tests.e2e.dialects.wordings import (
     UNCOUNTED_PAIRS,
     USE_OTHER,
 )
-from tests.servers.client import Client, folded, names
+from tests.servers.client import TOOL, Client, folded, names
 from tests.servers.records import Records
 from tests.servers.script import Answer, json_answer, sse_answer
 
@@ -129,6 +129,28 @@ def test_a_parameter_that_a_model_refuses_is_healed_once_and_remembered(
 
 
 NO_TOP_K = "Unsupported parameter: 'top_k' is not supported with this model."
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_whatever_can_be_spared_may_be_refused_one_after_another(client: Client, models: Models, stream: bool) -> None:
+    wire = WIRES["openai"]
+    good = sse_answer(*wire.text, *wire.end)
+    spared = ("stop", "temperature", "top_p", "parallel_tool_calls", "prompt_cache_key", "user")
+    refusals = [refusal(f"Unsupported parameter: '{name}' is not supported with this model.") for name in spared]
+    models.queue("/openai/v1/chat/completions", *refusals, good, good)
+    choice = {"type": "auto", "disable_parallel_tool_use": True}
+    sampling: Any = {"temperature": 0.5, "top_p": 0.5, "stop_sequences": ["x"], "stream": stream}
+    fields: Any = {
+        "model": f"openai/frugal-{stream}",
+        "metadata": {"user_id": "u"},
+        "tools": [TOOL],
+        "tool_choice": choice,
+    }
+    assert client.ask("Hi", **fields, **sampling).status_code == 200
+    assert models.requests[0].json().keys() >= {*spared}
+    assert client.ask("Hi again", **fields, **sampling).status_code == 200
+    assert len(models.requests) == 8, "the next request knows all of it"
+    assert models.requests[7].json().keys().isdisjoint(spared)
 
 
 def test_parameters_that_are_refused_one_after_another_are_healed_in_one_turn(client: Client, models: Models) -> None:
