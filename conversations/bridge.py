@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Coroutine
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -42,6 +43,7 @@ from translation.values import Note
 log = logging.getLogger(__name__)
 
 SETTLE_SECONDS = 8.0
+ENDING_SECONDS = 1.0  # that who appends waits for what was cut off
 LOST_BATCH = 500
 LESSON_LIMIT = 500  # characters of a remedy
 
@@ -87,6 +89,7 @@ class Bridge:
         self.running: dict[int, set[Turn]] = {}  # by conversation
         self.lost: list[int] = []  # turns whose end could not be stored, until it can
         self._tasks: set[asyncio.Task[None]] = set()
+        self._ending: dict[tuple[int, str], set[asyncio.Task[None]]] = {}  # by key and conversation
 
     async def open(self, ask: Ask, *, anew: bool = False) -> Turn | Repeat:
         """A turn whose opening write is on its way; or, for the same request again, what stands in for it."""
@@ -125,6 +128,8 @@ class Bridge:
         return turn
 
     async def prepare(self, ask: Ask) -> Prepared:
+        if ask.identity.append and (ending := self._ending.get((ask.key.id, ask.identity.conversation_id))):
+            await asyncio.wait(ending, timeout=ENDING_SECONDS)  # what was said there has been said, once it is stored
         wanted = self.router.resolve(ask.request.model)
         route = awake(wanted, self.upstreams.health) if wanted.fallbacks else wanted
         offered = await self.hosted.offered(ask.key, ask.request, route)
@@ -192,11 +197,24 @@ class Bridge:
         for turn in tuple(self.running.get(conversation_id, ())):
             turn.end(error)
 
-    def track(self, coroutine: Coroutine[Any, Any, None]) -> None:
+    def track(self, coroutine: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         """Runs on after its request is gone; the process waits for it before it stops."""
         task = asyncio.get_running_loop().create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
+
+    def track_end(self, turn: Turn, storing: Coroutine[Any, Any, None]) -> None:
+        """The same for the end of a turn that was cut off."""
+        name = turn.ask.key.id, turn.conversation_id
+        task = self.track(storing)
+        self._ending.setdefault(name, set()).add(task)
+        task.add_done_callback(partial(self._has_ended, name))
+
+    def _has_ended(self, name: tuple[int, str], task: "asyncio.Task[None]") -> None:
+        self._ending[name].discard(task)
+        if not self._ending[name]:
+            del self._ending[name]
 
     @property
     def tracked(self) -> int:

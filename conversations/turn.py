@@ -486,7 +486,7 @@ class Turn:
         self.usage = self.estimate()
         if not self._shown:
             self._forget_calls()
-        self.bridge.track(self._store_end(status, error))
+        self.bridge.track_end(self, self._store_end(status, error))
 
     async def _store_end(
         self, status: str, error: BridgeError | None, message: MessageRow | None = None, returned: str = ""

@@ -2,6 +2,7 @@
 
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from tests.servers import chat
 from tests.servers.client import TOOL, Client, folded, names, result
 from tests.servers.ports import wait_until
 from tests.servers.postgres import running_postgres
-from tests.servers.script import Gate, Pause, sse_answer
+from tests.servers.script import Abort, Gate, Pause, sse_answer
 from tests.torture.proxy import Proxy
 
 CALL = ("call_1", "get_weather", {"city": "Oslo"})
@@ -44,6 +45,25 @@ def heals(client: Client, served: Served) -> None:
 def overloaded(response: Any) -> None:
     assert (response.status_code, response.json()["error"]["type"]) == (529, "overloaded_error")
     assert int(response.headers["retry-after"]) >= 1
+
+
+def test_what_is_appended_while_a_broken_answer_is_being_stored_follows_its_question(
+    serve: Serve, connect: Connect
+) -> None:
+    """The database is slow: the client has heard of the error before its turn is closed."""
+    served = serve()
+    client, gate = connect(served), Gate()
+    append = {"x-conversation-id": "slow", "x-conversation-mode": "append"}
+    served.chat(chat.streamed_text("It is", gate, Abort()), chat.text("Of the sea."))
+    with client.stream("Weather?", headers=append) as (_, events), ThreadPoolExecutor(1) as pool:
+        assert next(event for event in events if event.name == "content_block_delta")
+        with locked(served):
+            gate.open()
+            assert list(events)[-1].name == "error"
+            appended = pool.submit(client.ask, "In Oslo.", headers=append)
+            time.sleep(0.3)  # time to go wrong: to go right it needs none
+        assert appended.result().status_code == 200
+    assert [message["content"] for message in served.sent()["messages"]] == ["Weather?\nIn Oslo."]
 
 
 @pytest.mark.parametrize("stream", [False, True])
