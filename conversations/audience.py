@@ -55,31 +55,31 @@ class Audience:
         self.turn = turn
         self.shown = 0  # events of all that was said; what comes after them may not be stored yet
         self.over = False
-        self._first = Reader(self)
-        self._readers = {self._first}
+        self._readers = 1
         self._shared: asyncio.Future[bool] = asyncio.get_running_loop().create_future()  # the first one does not drive
         self._step: asyncio.Task[None] | None = None
-        if turn.driven:
-            turn.ask.client.hold()
-            turn.nudge()
-        else:
+        self._error: BridgeError | None = None
+        if not turn.driven:
             self.share()
 
     async def join(self) -> Reader | None:
         """A place from which all is heard from the beginning; None if the turn ends before there was anything."""
-        reader = Reader(self)
-        self._readers.add(reader)
+        reader = Reader(self, 0)
+        self._readers += 1
+        if not self._shared.done():
+            self.turn.ask.client.hold()
+            self.turn.nudge()
         try:
             return reader if await asyncio.shield(self._shared) else None
         except asyncio.CancelledError:
-            self.leave(reader)
+            reader.abort()
             raise
 
     def share(self) -> None:
         """The first one has read what it was reading, and goes on as one of many."""
         if not self._shared.done():
             self._go_on()
-            self.turn.reader, self._first.read_so_far = self._first, self.shown
+            self.turn.reader = None if self.over else Reader(self, self.shown)
             self._shared.set_result(True)
             self.turn.ask.client.release()
 
@@ -91,30 +91,35 @@ class Audience:
     async def step(self) -> None:
         """Until there is more to read, or the turn was nudged. What ends a turn in an error is raised to everybody."""
         step = self._step
-        if step is None or (step.done() and step.exception() is None):
+        if step is None or (step.done() and self._error is None):
             step = self._step = asyncio.get_running_loop().create_task(self._take_step())
         await asyncio.wait((step,))
+        if self._error is not None:
+            raise self._error
         step.result()
 
     async def _take_step(self) -> None:
         try:
             await self.turn.step()
-        except BridgeError as error:
+        except BridgeError as error:  # kept, since perhaps nobody is waiting for it now
+            self._error = error
             self.turn.fail(error)
-            raise
-        self._go_on()
+        else:
+            self._go_on()
 
     def _go_on(self) -> None:
         self.shown, self.over = self.turn.told, self.turn.done
+        if self.over:
+            self.turn.audience = None  # nobody comes any more
 
-    def leave(self, reader: Reader) -> None:
-        self._readers.discard(reader)
+    def leave(self) -> None:
+        self._readers -= 1
         if not self._readers:
             if self._step is not None:
                 self._step.cancel()
             self.turn.abort()
-        elif self._readers == {self._first}:
-            self.turn.ask.client.release()
+        elif self._readers == 1:
+            self.turn.ask.client.release()  # the first one's, if it still drives: nobody waits for that now
 
 
 class Reader:
@@ -122,15 +127,16 @@ class Reader:
 
     reader = None  # it is one
 
-    def __init__(self, audience: Audience) -> None:
-        self.read_so_far = 0
+    def __init__(self, audience: Audience, read_so_far: int) -> None:
+        self._read_so_far = read_so_far
+        self._left = False
         self._audience = audience
         self._turn = audience.turn
         self.ask = audience.turn.ask
 
     @property
     def done(self) -> bool:
-        return self._audience.over and self.read_so_far == self._audience.shown
+        return self._audience.over and self._read_so_far == self._audience.shown
 
     @property
     def notes(self) -> list[Note]:
@@ -148,10 +154,11 @@ class Reader:
         return await self.read()
 
     async def read(self) -> list[WireEvent]:
-        if self.read_so_far == self._audience.shown:
+        self._taken()
+        if self._read_so_far == self._audience.shown:
             await self._audience.step()
-        wire = self.accumulator.said[self.read_so_far : self._audience.shown]
-        self.read_so_far += len(wire)
+        wire = self.accumulator.said[self._read_so_far : self._audience.shown]
+        self._read_so_far += len(wire)
         return wire
 
     def nudge(self) -> None:
@@ -159,7 +166,15 @@ class Reader:
 
     def fail(self, error: BridgeError) -> None:
         """The turn's own error is stored already; what only this client was told is no end of the turn."""
-        self._audience.leave(self)
+        self.abort()
 
     def abort(self) -> None:
-        self._audience.leave(self)
+        self._taken()
+        if not self._left:
+            self._left = True
+            self._audience.leave()
+
+    def _taken(self) -> None:
+        """The first one has its place: the turn need not keep it, and so holds nothing that holds itself."""
+        if self._turn.reader is self:
+            self._turn.reader = None

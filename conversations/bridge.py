@@ -115,6 +115,7 @@ class Bridge:
             await turn.open()
         except AlreadyClaimed as error:
             self.leave(turn)
+            error.__traceback__ = None  # it would hold the turn, which holds it
             if error.claim.kind == "thread":
                 raise await refused(self, ask, error.claim) from None
             return Repeat(self, ask, prepared, error.claim)

@@ -480,6 +480,7 @@ class Turn:
     def _finish_in_background(self, status: str, error: BridgeError | None) -> None:
         if self.audience is not None:
             self.audience.break_off()
+            self.audience = None
         if self._closed:
             return
         self._closed = self.done = True

@@ -9,8 +9,9 @@ import datetime as dt
 import gc
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import CodeType, FrameType
 from typing import Any
 
@@ -78,7 +79,8 @@ class Bridge:
         self.written: list[Write] = []  # by the last request whose cost was asked for
         self._headers = [(b"x-api-key", secret.encode()), (b"x-conversation-id", b"budget")]
 
-    async def ask(self, *messages: object, **fields: Any) -> bytes:
+    async def ask(self, *messages: object, reads: Callable[[], Awaitable[None]] | None = None, **fields: Any) -> bytes:
+        """`reads` is what the client does before it takes a piece of the answer."""
         waiting = [{"type": "http.request", "body": msgspec.json.encode(body(*messages, **fields)), "more_body": False}]
         parts: list[bytes] = []
         never = asyncio.Event()
@@ -91,6 +93,8 @@ class Bridge:
         async def send(message: Any) -> None:
             if message["type"] == "http.response.start":
                 assert message["status"] == self.expected
+            if message.get("body") and reads is not None:
+                await reads()
             parts.append(message.get("body", b""))
 
         scope = {"type": "http", "method": "POST", "path": "/v1/messages", "headers": self._headers}
@@ -217,6 +221,31 @@ async def test_a_failed_turn_is_gone_once_it_is_over(bridge: Bridge) -> None:
     finally:
         gc.enable()
     assert left == []
+
+
+async def test_a_turn_that_two_have_read_is_gone_once_it_is_over(bridge: Bridge) -> None:
+    """The first one does not read on before the second, which attaches, has read everything."""
+    served = process.current()
+    assert served.bridge is not None
+    gc.collect()
+    gc.disable()
+    try:
+        slow, go_on = asyncio.Event(), asyncio.Event()
+        first = asyncio.create_task(bridge.ask(WORDS * 300, stream=True, reads=partial(_stall, slow, go_on)))
+        await slow.wait()
+        second = await bridge.ask(WORDS * 300, stream=True)  # more than one read of the upstream brings
+        go_on.set()
+        assert await first == second
+        await served.bridge.settle()
+        left = [each for each in gc.get_objects() if type(each) is RunningTurn]
+    finally:
+        gc.enable()
+    assert left == []
+
+
+async def _stall(slow: asyncio.Event, go_on: asyncio.Event) -> None:
+    slow.set()
+    await go_on.wait()
 
 
 async def test_a_stream_costs_one_task_more_whatever_its_length(bridge: Bridge) -> None:
