@@ -490,9 +490,6 @@ def test_arguments_in_the_start_are_the_calls_unless_deltas_bring_them() -> None
     assert (read[1]["content_block"]["input"], read[2]["type"]) == ({}, "content_block_stop")
 
 
-CALL: dict[str, object] = {**BLOCK, "content_block": {"type": "tool_use", "id": "t", "name": "f", "input": {}}}
-
-
 def ended(reason: str) -> dict[str, object]:
     return {**END, "delta": {"stop_reason": reason}}
 
@@ -578,12 +575,12 @@ def test_the_stop_reason_fits_what_was_shown(said: str, calls: bool, shown_as: s
     assert finished.reason == of_whole.reason
 
 
-HALF = msgspec.json.encode({**DELTA, "delta": {"type": "text_delta", "text": "Z"}})
+LETTER = msgspec.json.encode({**DELTA, "delta": {"type": "text_delta", "text": "Z"}})
 
 
 def test_a_character_that_is_cut_in_two_is_one() -> None:
     """Servers in JavaScript cut a text by its length."""
-    pieces = [HALF.replace(b"Z", escape) for escape in (b"a\\ud83d", b"\\ude00b")]
+    pieces = [LETTER.replace(b"Z", escape) for escape in (b"a\\ud83d", b"\\ude00b")]
     out = frames(WHOLE_START, BLOCK, *pieces, STOP, END, LAST)
     assert "".join(event.text for event in out if isinstance(event, TextDelta)) == "a\U0001f600b"
     assert isinstance(out[-1], Finished)
