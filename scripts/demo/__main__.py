@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import secrets
 import shutil
 import sys
 import time
@@ -34,16 +35,18 @@ def main(arguments: list[str]) -> None:
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
     (home / "demo").touch()
-    told = fill(home, given.conversations, given.pace, given.hours)
+    password = secrets.token_urlsafe(12)
+    told = fill(home, given.conversations, given.pace, given.hours, password)
     sys.stdout.write(
         f"{told} stories told in {time.monotonic() - started:.0f} s. To look at them:\n"
         f"  BRIDGE_HOME={given.home} BRIDGE_INACTIVITY_HOURS=8760 make run\n"
+        f"Sign in as admin, password {password}\n"
     )
 
 
-def fill(home: Path, conversations: int, pace: float, hours: float) -> int:
+def fill(home: Path, conversations: int, pace: float, hours: float, password: str) -> int:
     with Cast(pace) as cast:
-        bridge = Bridge(home, environment(cast))
+        bridge = Bridge(home, environment(cast) | {"BRIDGE_ADMIN_PASSWORD": password})
         bridge.start()
         try:
             rows = _django(bridge)

@@ -1,13 +1,17 @@
 """`make demo` in small, and what operators see of it."""
 
+import re
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Literal
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from django.contrib.auth.hashers import check_password
 from playwright.sync_api import Browser
 from pytest_django import DjangoDbBlocker
 
@@ -21,10 +25,22 @@ STORIES = 17  # each once
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("demo") / "home"
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("demo") / "home"
+
+
+@pytest.fixture(scope="module")
+def printed(folder: Path) -> str:
     command = [sys.executable, "-m", "scripts.demo", "--home", str(folder), "--conversations", str(STORIES)]
-    subprocess.run([*command, "--pace", "0.05"], cwd=PROJECT, env=clean_environment(folder, free_port()), check=True)
+    done = subprocess.run(
+        [*command, "--pace", "0.05"], cwd=PROJECT, env=clean_environment(folder, free_port()), check=True,
+        stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def home(folder: Path, printed: str) -> Path:
     return folder
 
 
@@ -48,6 +64,15 @@ def test_the_demo_has_something_of_everything(records: Records) -> None:
     # The times are spread, in the order in which things happened.
     began = list(conversations.order_by("created_at").values_list("created_at", flat=True))
     assert (began[-1] - began[0]).total_seconds() > 10 * 3600
+
+
+def test_the_demo_says_how_to_sign_in(printed: str, home: Path) -> None:
+    """Its first start is its own, so nobody would have seen the password that this made."""
+    (password,) = re.findall(r"Sign in as admin, password (\S+)\n", printed)
+    assert "BRIDGE_INACTIVITY_HOURS=8760 make run" in printed
+    with closing(sqlite3.connect(home / "bridge.sqlite3")) as database:
+        ((kept,),) = database.execute("SELECT password FROM auth_user WHERE username = 'admin'").fetchall()
+    assert check_password(password, kept)
 
 
 @pytest.fixture(scope="module")
