@@ -5,7 +5,6 @@ over from one that failed. Never two live turns, never two upstream calls for on
 from __future__ import annotations
 
 import asyncio
-import logging
 from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from conversations.bridge import Bridge
     from conversations.preparing import Prepared
     from conversations.turn import Ask, Turn
-
-log = logging.getLogger(__name__)
 
 WINDOW = 600.0  # seconds in which an equal request is the same one
 LOOK_SECONDS = 0.25
@@ -138,8 +135,7 @@ class Repeat:
         """Whether it runs in this process, and was joined there."""
         turn = self._bridge.running_turn(holder.conversation.id, holder.turn)
         if turn is not None and not self._goes_on(holder):
-            log.info("request %s attaches to the turn of %s", self.ask.request_id, turn.ask.request_id)
-            self._turn = await turn.attached()
+            self._turn = await turn.attached(self.ask.request_id)
         return self._turn is not None
 
     async def _left_behind(self, turn: int) -> bool:

@@ -212,10 +212,11 @@ class Turn:
             self.audience.share()
         return wire
 
-    async def attached(self) -> Reader | None:
+    async def attached(self, request_id: str) -> Reader | None:
         """For the same request again: a place beside its reader, or None if there is nothing to be heard any more."""
         if self._closed:
             return None
+        log.info("request %s attaches to the turn of %s", request_id, self.ask.request_id)
         if self.audience is None:
             self.audience = Audience(self)
         return await self.audience.join()
