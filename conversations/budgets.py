@@ -10,8 +10,8 @@ from functools import partial
 
 from msgspec import Struct
 
-from conversations.store import Store, reads
-from conversations.store.reads import KeyLimits
+from conversations.store import Store, accounts
+from conversations.store.accounts import KeyLimits
 from translation.errors import OverBudget, StoreUnavailable
 
 FRESH = 2.0  # seconds after which sums are looked up again, beside the request that noticed
@@ -113,7 +113,7 @@ class Budgets:
     async def _spent(self, key: int, since: dt.date, until: dt.date) -> Amount:
         if since == until:
             return NOTHING
-        return await self._store.read(partial(reads.spent, key=key, since=str(since), until=str(until)), NOTHING)
+        return await self._store.read(partial(accounts.spent, key=key, since=str(since), until=str(until)), NOTHING)
 
 
 def _today() -> dt.date:

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from conversations.keys import digest
-from conversations.store import Store, reads
-from conversations.store.reads import KeyRow
+from conversations.store import Store, accounts
+from conversations.store.accounts import KeyRow
 from translation.errors import Unauthenticated
 
 CACHED = 10_000
@@ -36,7 +36,7 @@ class Callers:
             return known
         changes = self._changes
         anyone: KeyRow | None = KeyRow(0, key_digest, "full", None)  # without a store
-        found = await self._store.read(partial(reads.key_by_digest, digest=key_digest), anyone)
+        found = await self._store.read(partial(accounts.key_by_digest, digest=key_digest), anyone)
         # What was read before a change was heard of may be what has changed.
         if found is not None and changes == self._changes:
             if len(self._known) >= CACHED:

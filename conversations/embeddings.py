@@ -12,7 +12,7 @@ from conversations.estimates import weight
 from conversations.limits import Admission
 from conversations.redaction import scrub
 from conversations.routing import Route
-from conversations.store.reads import KeyRow
+from conversations.store.accounts import KeyRow
 from conversations.store.usage import RecordUsage, UsageRow
 from conversations.upstream import Answer, Upstream, misconfigured
 from translation.adapter import UpstreamRequest

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from conversations.budgets import Account, Amount, Budgets
 from conversations.store import Store
-from conversations.store.reads import KeyLimits, KeyRow
+from conversations.store.accounts import KeyLimits, KeyRow
 from conversations.windows import LocalWindows, SharedWindows, Verdict
 from translation.errors import Forbidden, OverBudget, RateLimited
 

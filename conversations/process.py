@@ -32,7 +32,7 @@ from conversations.prices import Price
 from conversations.room import Room
 from conversations.routing import Router
 from conversations.state import State
-from conversations.store import Store, others, reads
+from conversations.store import Store, accounts, others
 from conversations.store.database import Database
 from conversations.store.routes import Configuration, configuration
 from conversations.store.writes import Heartbeat
@@ -189,7 +189,7 @@ class WebProcess:
     async def _load_prices(self) -> None:
         try:
             none: list[Price] = []
-            rows = await self.store.read(reads.prices, none)
+            rows = await self.store.read(accounts.prices, none)
         except StoreUnavailable:
             log.error("state.unavailable: the prices could not be read; the old ones count")
             return

@@ -24,7 +24,7 @@ from conversations.models import Conversation, Replay, Turn, UsageEntry
 from conversations.preparing import aim
 from conversations.routing import Route, Router
 from conversations.storable import storable
-from conversations.store import reads
+from conversations.store import accounts, reads
 from conversations.store.packing import unpacked
 from conversations.store.page import PageDatabase
 from conversations.store.routes import configuration
@@ -333,7 +333,7 @@ def means(demo_url: str = NOWHERE) -> Means:
     settings, db = conf.current(), PageDatabase()
     router = Router(settings, demo_url)
     router.load(configuration(db))
-    return Means(router, Upstreams(settings.upstream_idle_seconds), Prices(reads.prices(db)), Estimates())
+    return Means(router, Upstreams(settings.upstream_idle_seconds), Prices(accounts.prices(db)), Estimates())
 
 
 def run_alone(turn: Turn, target: str, who: str, number: int = 0) -> Replay:

@@ -23,8 +23,9 @@ from conversations.records import Timings
 from conversations.state import Conversation, Sent
 from conversations.storable import words
 from conversations.store import patience
+from conversations.store.accounts import KeyRow
 from conversations.store.links import LinkRow, SaveLinks, TakenId
-from conversations.store.reads import KeyRow, Node
+from conversations.store.reads import Node
 from conversations.store.usage import UsageRow
 from conversations.store.writes import ClaimRow, CloseTurn, MessageRow, StaleConversation
 from conversations.turn_rows import TurnRows

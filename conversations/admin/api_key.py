@@ -25,7 +25,7 @@ from conversations.admin import cells
 from conversations.admin.confirming import Question, confirmed
 from conversations.models import ApiKey, Conversation, UsageEntry
 from conversations.process import current
-from conversations.store import reads
+from conversations.store import accounts
 from conversations.store.page import PageDatabase
 
 FIELDSETS: Any = (
@@ -127,7 +127,7 @@ class ApiKeyAdmin(ModelAdmin):
         until = str(today + dt.timedelta(days=1))
         spans = []
         for words, since in (("today", today), ("this month", today.replace(day=1))):
-            tokens, micros = reads.spent(PageDatabase(), key=row.pk, since=str(since), until=until)
+            tokens, micros = accounts.spent(PageDatabase(), key=row.pk, since=str(since), until=until)
             spans.append(f"{words} {wording.count(tokens)} tokens{f', {wording.money(micros)}' if micros else ''}")
         return "; ".join(spans)
 

@@ -10,7 +10,7 @@ from conversations.api.cold import PAGE, limited, page, speaks_openai
 from conversations.limits import allowed
 from conversations.process import current
 from conversations.routing import CLAUDE_FAMILIES, Offer
-from conversations.store.reads import KeyRow
+from conversations.store.accounts import KeyRow
 from translation.errors import InvalidRequest, NotFound
 
 router = Router(tags=["Models"])

@@ -12,8 +12,8 @@ from conversations.hosted.shelf import Shelf
 from conversations.hosted.values import NOTHING_OFFERED, Hosted, Offered, Outcome, Progress
 from conversations.routing import Route
 from conversations.store import Store
+from conversations.store.accounts import KeyRow
 from conversations.store.hosted import Progressed, Ran, SaveBreaker, SaveProgress, ran
-from conversations.store.reads import KeyRow
 from translation import adapters
 from translation.errors import StoreUnavailable
 from translation.values import Request

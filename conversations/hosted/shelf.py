@@ -15,8 +15,8 @@ from conversations import secrets
 from conversations.hosted.runner import Runner
 from conversations.hosted.values import NOTHING_OFFERED, Endpoint, Hosted, Offered, ToolFailed
 from conversations.store import Store
+from conversations.store.accounts import KeyRow
 from conversations.store.hosted import Registered, SecretRow, ToolRow, registered
-from conversations.store.reads import KeyRow
 from translation.errors import Forbidden, InvalidRequest, StoreUnavailable
 from translation.hosted import OWN, Offer
 from translation.mcp_servers import Listed, Server, listing_block, records_listings, servers

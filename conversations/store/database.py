@@ -83,6 +83,14 @@ def _second(seconds: int) -> str:
     return dt.datetime.fromtimestamp(seconds, dt.UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
+def seconds(moment: Any) -> float | None:
+    """The inverse, of what either database reads: SQLite gives text, without its zone."""
+    if moment is None:
+        return None
+    found = moment if isinstance(moment, dt.datetime) else dt.datetime.fromisoformat(moment)
+    return (found if found.tzinfo else found.replace(tzinfo=dt.UTC)).timestamp()
+
+
 class Database:
     """One connection, used by one thread. Opens itself when needed, forgets itself when broken."""
 

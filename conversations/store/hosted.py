@@ -8,9 +8,8 @@ import zstandard
 from msgspec import Struct
 from msgspec.structs import replace
 
-from conversations.store.database import Database
+from conversations.store.database import Database, seconds
 from conversations.store.packing import unpacked
-from conversations.store.reads import seconds
 from conversations.store.writes import ConversationRow
 from translation.errors import ConversationEnded
 from translation.values import Origin

@@ -1,12 +1,11 @@
 """Where requests go, as operators configured it and as upstreams taught it: read whole, and rarely."""
 
-import datetime as dt
 import time
 from typing import Any
 
 from msgspec import Struct
 
-from conversations.store.database import Database
+from conversations.store.database import Database, seconds
 
 UPSTREAMS = "SELECT name, provider, base_url, secret, enabled FROM conversations_upstream ORDER BY name"
 ROUTES = """
@@ -74,14 +73,8 @@ def configuration(db: Database) -> Configuration:
         tuple(_upstream(*row) for row in db.query(UPSTREAMS)),
         tuple(RouteRow(*row) for row in db.query(ROUTES)),
         tuple(LearnedRow(*row) for row in db.query(LEARNED)),
-        tuple(RestRow(name, until) for name, at in db.query(RESTING) if (until := _seconds(at)) > time.time()),
+        tuple(RestRow(name, until) for name, at in db.query(RESTING) if (until := seconds(at) or 0.0) > time.time()),
     )
-
-
-def _seconds(moment: Any) -> float:
-    """SQLite gives text, without its zone."""
-    found = moment if isinstance(moment, dt.datetime) else dt.datetime.fromisoformat(moment)
-    return (found if found.tzinfo else found.replace(tzinfo=dt.UTC)).timestamp()
 
 
 def _upstream(name: str, provider: str, base_url: str, secret: Any, enabled: Any) -> UpstreamRow:

@@ -9,7 +9,7 @@ from conversations import replay, routes
 from conversations.health import Health
 from conversations.ledger import Prices
 from conversations.models import Change, Conversation, Replay, Rest, Turn, UsageEntry
-from conversations.store import reads
+from conversations.store import accounts
 from conversations.store.page import PageDatabase
 from conversations.store.routes import configuration
 from translation.values import Usage
@@ -73,11 +73,11 @@ def test_a_replay_is_paid_for_in_the_ledger_and_by_no_budget(browser: Client, tu
         conversation=turn.conversation, turn=turn, target="openai/gpt-5.5", exact=True, who="operator"
     )
     spent = ("2000-01-01", "2100-01-01")
-    before = reads.spent(PageDatabase(), turn.api_key_id, *spent)
+    before = accounts.spent(PageDatabase(), turn.api_key_id, *spent)
     replay.keep(row, replay.Outcome(usage=Usage(input_tokens=10_000, output_tokens=500)), Prices())
     entry = UsageEntry.objects.get(status="replay")
     assert (entry.request_id, entry.input_tokens, entry.model) == (turn.request_id, 10_000, "gpt-5.5")
     assert entry.cost_micros == Replay.objects.get().cost_micros > 0
     assert entry.created_at <= timezone.now()
-    assert reads.spent(PageDatabase(), turn.api_key_id, *spent) == before
+    assert accounts.spent(PageDatabase(), turn.api_key_id, *spent) == before
     assert "replay" in browser.get("/admin/conversations/usageentry/?status=replay").text
