@@ -517,8 +517,8 @@ def test_a_call_that_the_token_limit_cuts_off_passes_as_it_came() -> None:
 
 def test_who_asked_for_arguments_as_they_come_gets_them_as_they_are() -> None:
     lines = lines_of(START, CALL, fragment('{"x": a}'), STOP, ended("tool_use"), LAST)
-    assert isinstance(AnthropicStream(frozenset({"f"})).feed(lines)[-1], Finished)
-    assert isinstance(AnthropicStream(frozenset({"g"})).feed(lines)[-1], Failed)
+    assert isinstance(AnthropicStream((Tool("f", eager=True),)).feed(lines)[-1], Finished)
+    assert isinstance(AnthropicStream((Tool("f"), Tool("g", eager=True))).feed(lines)[-1], Failed)
 
 
 @pytest.mark.parametrize("stream", [False, True])

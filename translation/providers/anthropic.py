@@ -47,8 +47,8 @@ class Anthropic:
 
     def decoder(self, request: Request, target: Target, sent: UpstreamRequest, content_type: str) -> Decoder:
         """For the relay writer: the decoder's frames are the client's answer."""
-        eager = frozenset([tool.name for tool in request.tools if tool.eager]) if request.stream else frozenset()
-        return Sniffed(partial(AnthropicStream, eager), partial(AnthropicWhole, streams=request.stream))
+        live = request.tools if request.stream else ()
+        return Sniffed(partial(AnthropicStream, live), partial(AnthropicWhole, streams=request.stream))
 
     def failure(self, target: Target, status: int, headers: dict[str, str], body: bytes) -> BridgeError:
         """`code` is `opaque_state_rejected` when a signature is not taken: see `without_state`."""

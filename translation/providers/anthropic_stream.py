@@ -62,7 +62,7 @@ from translation.refusals import read
 from translation.sse import SSEDecoder, frame
 from translation.unicode import Halves, check_utf8
 from translation.unreadable import UNREADABLE
-from translation.values import Usage
+from translation.values import Tool, Usage
 
 WHOLE = ("tool_use", "end_turn", "stop_sequence")  # reasons for which nothing is cut off
 STOP = frame("message_stop", b'{"type":"message_stop"}')
@@ -79,10 +79,10 @@ class _Call:
 
 
 class AnthropicStream:
-    """`eager` names tools whose arguments go out live."""
+    """`tools` are those of whose calls the client reads a stream."""
 
-    def __init__(self, eager: frozenset[str] = frozenset()) -> None:
-        self._eager = eager
+    def __init__(self, tools: tuple[Tool, ...] = ()) -> None:
+        self._tools = tools
         self._sse = SSEDecoder()
         self._halves = Halves()
         self._model = ""
@@ -185,7 +185,8 @@ class AnthropicStream:
         early = False
         if block.type == "tool_use":
             self._check(is_name(block.id) and is_name(block.name), "a tool_use without id or name")
-            self._open = _Call(self._calls, live=block.name in self._eager)
+            live = any(tool.eager and tool.name == block.name for tool in self._tools)
+            self._open = _Call(self._calls, live=live)
             early = bytes(block.input) != b"{}"
             out.append(ToolStarted(self._calls, block.name, block.id, block.name, block.id))
             self._calls += 1

@@ -25,7 +25,8 @@ OTHER_WORDS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_u
 
 def settled(reason: str, calls: int) -> str:
     """The stop reason that fits what was shown: clients go on, or do not, by what it says of calls."""
-    reason = OTHER_WORDS.get(reason, reason)
+    if reason in OTHER_WORDS:
+        reason = OTHER_WORDS[reason]
     if calls and reason == "end_turn":
         return "tool_use"
     return "end_turn" if reason == "tool_use" and not calls else reason
@@ -78,8 +79,9 @@ class MessageBody(Struct, frozen=True):
     @property
     def told(self) -> bool:
         """Whether it has what the SDKs look for."""
-        named = self.id and self.role and self.model
-        return bool(named) and self.content is not None and has_counts(self.usage)
+        named, tokens = self.id and self.role and self.model, self.usage
+        counts = tokens is not None and tokens.input_tokens is not None and tokens.output_tokens is not None
+        return counts and self.content is not None and named != ""
 
 
 NO_INPUT = Raw(b"{}")
@@ -175,11 +177,6 @@ def early_deltas(block: Block) -> Iterator[Delta]:
 
 
 NONE = Usage()
-
-
-def has_counts(tokens: Tokens | None) -> bool:
-    """Those that clients look for."""
-    return tokens is not None and tokens.input_tokens is not None and tokens.output_tokens is not None
 
 
 def counted(tokens: Tokens | None, before: Usage = NONE) -> Usage:

@@ -63,7 +63,7 @@ class Gemini:
     def decoder(self, request: Request, target: Target, sent: UpstreamRequest, content_type: str) -> Decoder:
         names = dict(sent.names)
         decoder = Sniffed(lambda: GeminiDecoder(names), lambda: GeminiDecoder(names, streams=False))
-        return unfenced(decoder, sent)
+        return unfenced(decoder, sent) if request.output_schema else decoder
 
     def failure(self, target: Target, status: int, headers: dict[str, str], body: bytes) -> BridgeError:
         """`code` is `opaque_state_rejected` when a thought signature is refused or missed: see `without_state`."""

@@ -46,8 +46,8 @@ class MiniMax(OpenAIChat):
     """The chat dialect, its answers read once more."""
 
     def decoder(self, request: Request, target: Target, sent: UpstreamRequest, content_type: str) -> Decoder:
-        chat = super().decoder(request, target, sent, content_type)
-        return unfenced(MiniMaxDecoder(chat, request, target, sent), sent)
+        decoder = MiniMaxDecoder(super().decoder(request, target, sent, content_type), request, target, sent)
+        return unfenced(decoder, sent) if request.output_schema else decoder
 
 
 class _Tools:

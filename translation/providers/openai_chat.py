@@ -72,7 +72,9 @@ class OpenAIChat:
 
     def decoder(self, request: Request, target: Target, sent: UpstreamRequest, content_type: str) -> Decoder:
         """Stream or whole JSON is seen from the bytes: servers send either under any content type."""
-        decoder = unfenced(told(ChatDecoder(request, target, sent), request, sent), sent)
+        decoder = told(ChatDecoder(request, target, sent), request, sent)
+        if request.output_schema:
+            decoder = unfenced(decoder, sent)
         return stopping(decoder, _stops(request, target)[1]) if request.stop_sequences else decoder
 
     def failure(self, target: Target, status: int, headers: dict[str, str], body: bytes) -> BridgeError:

@@ -56,7 +56,9 @@ class OpenAIResponses:
 
     def decoder(self, request: Request, target: Target, sent: UpstreamRequest, content_type: str) -> Decoder:
         names = dict(sent.names)
-        decoder = unfenced(Sniffed(lambda: ResponsesStream(names), lambda: ResponsesWhole(names)), sent)
+        decoder: Decoder = Sniffed(lambda: ResponsesStream(names), lambda: ResponsesWhole(names))
+        if request.output_schema:
+            decoder = unfenced(decoder, sent)
         return stopping(decoder, request.stop_sequences) if request.stop_sequences else decoder
 
     def failure(self, target: Target, status: int, headers: dict[str, str], body: bytes) -> BridgeError:
