@@ -321,6 +321,22 @@ def test_a_client_of_openais_api_attaches_too(client: Client, served: Served) ->
     assert len(served.upstream.requests) == 1
 
 
+def test_the_same_continuation_of_a_thread_attaches_and_another_one_is_refused(client: Client, served: Served) -> None:
+    gate = Gate()
+    served.chat(chat.text("One."), hello(gate))
+    previous = client.ask("Hi", thread={"type": "create"}).json()["id"]
+    go_on: dict[str, Any] = {"thread": {"type": "continue", "previous_message_id": previous}}
+    with client.stream("Go on.", **go_on) as (_, first), client.stream("Go on.", **go_on) as (_, second):
+        seen = [until(events, "content_block_delta") for events in (first, second)]
+        refused = client.ask("Another way.", **go_on).json()["error"]
+        assert refused["details"]["error_code"] == "thread_continue_in_flight"
+        gate.open()
+        seen = [told + list(events) for told, events in zip(seen, (first, second), strict=True)]
+    assert written(*seen[0]) == written(*seen[1])
+    assert seen[0][-1].name == "message_stop"
+    assert len(served.upstream.requests) == 2
+
+
 def test_nobody_attaches_to_the_turn_of_another_key(client: Client, other_client: Client, served: Served) -> None:
     gate = Gate()
     served.chat(hello(gate), chat.streamed_text("Mine."))
