@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from conversations import ids, telemetry
+from conversations.ask import Ask
 from conversations.beside import beside
 from conversations.catalog import Catalog
 from conversations.course import awake
@@ -33,7 +34,7 @@ from conversations.store import Store, others
 from conversations.store.database import timestamp
 from conversations.store.routes import SaveLearned, SaveRest
 from conversations.store.writes import AlreadyClaimed, ClaimRow, CloseLost
-from conversations.turn import Ask, Turn
+from conversations.turn import Turn
 from conversations.upstream import Upstreams
 from translation.adapter import Target
 from translation.errors import BridgeError, InvalidRequest, StoreUnavailable

@@ -28,7 +28,7 @@ from translation.values import Request
 
 if TYPE_CHECKING:
     from conversations.attempt import Attempt
-    from conversations.turn import Turn
+    from conversations.stored_turn import StoredTurn
 
 ROWS = 8  # in one write
 NO_BLOB = (b"", b"")
@@ -64,7 +64,7 @@ class Opening(Struct, frozen=True):
     depth: int  # of the chain of sent requests
 
 
-def opening(turn: Turn, last: Sent | None) -> Opening:
+def opening(turn: StoredTurn, last: Sent | None) -> Opening:
     ask, prepared, storage = turn.ask, turn.prepared, turn.ask.key.storage
     received, sent, full = prepared.received, sent_rows.kept(ask.request, prepared.sent), storage == "full"
     form = turn.bridge.form
@@ -107,7 +107,7 @@ def opening(turn: Turn, last: Sent | None) -> Opening:
 
 
 def closing(
-    turn: Turn, status: str, error: BridgeError | None, message: MessageRow | None, returned: str, *, late: bool
+    turn: StoredTurn, status: str, error: BridgeError | None, message: MessageRow | None, returned: str, *, late: bool
 ) -> CloseTurn:
     (_, attempt), timings, full = turn.hop, turn.timings, turn.ask.key.storage == "full"
     return CloseTurn(
@@ -140,7 +140,7 @@ def closing(
     )
 
 
-def _tools(turn: Turn) -> tuple[tuple[str, int], ...]:
+def _tools(turn: StoredTurn) -> tuple[tuple[str, int], ...]:
     """How often the answer called each tool."""
     return tuple(Counter(call.name[:200] for call in turn.calls.values()).items()) if turn.calls else ()
 
@@ -164,7 +164,7 @@ def _ending(attempt: Attempt) -> bytes:
     return msgspec.json.encode(_answer_meta(attempt) | {name: value for name, value in told.items() if value})
 
 
-def sealed(turn: Turn, links: tuple[LinkRow, ...]) -> tuple[LinkRow, ...]:
+def sealed(turn: StoredTurn, links: tuple[LinkRow, ...]) -> tuple[LinkRow, ...]:
     """A key that keeps only what tool mapping needs has that encrypted, where there is a key for it."""
     if turn.ask.key.storage != "minimal" or not secrets.configured():
         return links

@@ -21,10 +21,11 @@ from translation.events import Finished, MessageStart, MessageStop, ToolStarted,
 from translation.values import Note, Usage
 
 if TYPE_CHECKING:
+    from conversations.ask import Ask
     from conversations.audience import Reader
     from conversations.bridge import Bridge
     from conversations.preparing import Prepared
-    from conversations.turn import Ask, Turn
+    from conversations.turn import Turn
 
 WINDOW = 600.0  # seconds in which an equal request is the same one
 LOOK_SECONDS = 0.25

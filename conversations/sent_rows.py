@@ -17,7 +17,7 @@ from translation.adapter import UpstreamRequest
 from translation.values import Request
 
 if TYPE_CHECKING:
-    from conversations.turn import Turn
+    from conversations.stored_turn import StoredTurn
 
 
 class Delta(Struct, frozen=True):
@@ -61,7 +61,7 @@ def kept(request: Request, sent: UpstreamRequest) -> UpstreamRequest:
     return replace(sent, body=without_tokens(sent.body)) if request.mcp_servers else sent
 
 
-def sent_instead(turn: Turn) -> SentRow | None:
+def sent_instead(turn: StoredTurn) -> SentRow | None:
     """The request that was really sent, where it is not the one that the turn was opened with."""
     sent = kept(turn.ask.request, turn.hop[0])
     if turn.ask.key.storage != "full" or sent.body == turn.recorded.body:

@@ -12,9 +12,10 @@ from conversations.redaction import redact
 from translation.values import ToolResult
 
 if TYPE_CHECKING:
+    from conversations.ask import Ask
     from conversations.preparing import Prepared
     from conversations.store.writes import CloseTurn
-    from conversations.turn import Ask, Turn
+    from conversations.stored_turn import StoredTurn
 
 log = logging.getLogger(__name__)
 
@@ -41,13 +42,13 @@ def opened(ask: Ask, prepared: Prepared) -> None:
                 _tell("tool_result", ask, tool_use_id=block.tool_use_id, is_error=block.is_error)
 
 
-def calling(turn: Turn) -> None:
+def calling(turn: StoredTurn) -> None:
     sent, target = turn.prepared.sent, turn.prepared.route.target
     where = {"upstream": target.upstream, "model": target.model, "path": sent.path.partition("?")[0]}
     _tell(_bridge(turn), turn.ask, **where, bytes=len(sent.body), preview=_preview(turn.ask, sent.body))
 
 
-def closed(turn: Turn, row: CloseTurn) -> None:
+def closed(turn: StoredTurn, row: CloseTurn) -> None:
     answer = {"status": row.status, "http": turn.attempt.status, "attempts": len(row.usage)}
     _tell(_bridge(turn), turn.ask, **answer, tool_calls=len(turn.calls), error=row.error_message[:PREVIEW])
     for call in turn.calls.values():
@@ -58,7 +59,7 @@ def closed(turn: Turn, row: CloseTurn) -> None:
     _tell("state.turn", turn.ask, turn=turn.id, **tokens, **times)
 
 
-def _bridge(turn: Turn) -> str:
+def _bridge(turn: StoredTurn) -> str:
     return "openai.bridge(stream)" if turn.prepared.sent.stream else "openai.bridge"
 
 

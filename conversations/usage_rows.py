@@ -12,7 +12,7 @@ from conversations.store.writes import CloseTurn
 from translation.values import Usage
 
 if TYPE_CHECKING:
-    from conversations.turn import Turn
+    from conversations.stored_turn import StoredTurn
 
 MOST_TOKENS = 1_000_000_000
 TOKEN_FIGURES = ("input_tokens", "output_tokens", "cache_read", "cache_write", "thinking_tokens")
@@ -24,7 +24,7 @@ def used(row: CloseTurn) -> tuple[int, int]:
     return tokens, sum(entry.cost_micros for entry in row.usage)
 
 
-def entries(turn: Turn, status: str, returned: str) -> tuple[UsageRow, ...]:
+def entries(turn: StoredTurn, status: str, returned: str) -> tuple[UsageRow, ...]:
     """Of all its attempts, once it has ended. If none brought an answer, every one has its entry already."""
     failed = tuple(turn.entries)
     if failed and len(failed) == len(turn.attempts):
@@ -40,7 +40,7 @@ def entries(turn: Turn, status: str, returned: str) -> tuple[UsageRow, ...]:
     return (*failed, last)
 
 
-def round_entry(turn: Turn, returned: str) -> UsageRow:
+def round_entry(turn: StoredTurn, returned: str) -> UsageRow:
     """Of a call that the answer went on after."""
     attempts = turn.attempts
     return replace(
@@ -52,12 +52,12 @@ def round_entry(turn: Turn, returned: str) -> UsageRow:
     )
 
 
-def failed_entry(turn: Turn, elapsed: float) -> UsageRow:
+def failed_entry(turn: StoredTurn, elapsed: float) -> UsageRow:
     """Of an attempt that brought nothing to show."""
     return replace(_entry(turn, turn.estimate(), "error"), attempt=len(turn.attempts), duration_ms=elapsed)
 
 
-def _entry(turn: Turn, usage: Usage, status: str) -> UsageRow:
+def _entry(turn: StoredTurn, usage: Usage, status: str) -> UsageRow:
     target = turn.prepared.route.target
     return UsageRow(
         attempt=0,

@@ -5,9 +5,9 @@ from ninja import Router
 
 from conversations.api import sse
 from conversations.api.exchange import LeanRequest, LeanResponse
+from conversations.ask import Ask
 from conversations.beside import beside
 from conversations.process import current
-from conversations.turn import Ask
 from translation.client.identity import identity
 from translation.client.parse import parse
 from translation.client.render import MESSAGES

@@ -8,9 +8,9 @@ from ninja import Router
 from conversations import embeddings as embedding
 from conversations.api import sse
 from conversations.api.exchange import LeanRequest, LeanResponse
+from conversations.ask import Ask
 from conversations.beside import beside
 from conversations.process import current
-from conversations.turn import Ask
 from translation.client.identity import identity
 from translation.errors import InvalidRequest
 from translation.openai_client.parse import parse
