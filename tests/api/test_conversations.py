@@ -223,19 +223,23 @@ def test_a_turn_that_waits_for_its_upstream_ends_too(client: Client, served: Ser
 
 
 @BOTH
-def test_a_retry_that_waits_for_a_turn_ends_with_it(client: Client, served: Served) -> None:
+def test_a_retry_that_waits_for_a_turn_of_another_process_ends_with_it(
+    client: Client, served: Served, serve: Serve
+) -> None:
+    there = Client(serve(served.database_url).bridge.url, client.api_key)
     gate = Gate()
     served.chat(sse_answer(chat.chunk({"content": "Hel"}), gate, Silence()))
     with ThreadPoolExecutor() as pool:
         asked = pool.submit(client.events, "Hi", headers=named("awaited"))
         assert gate.reached.wait(10)
-        again = pool.submit(client.ask, "Hi", stream=True, headers=named("awaited"))
+        again = pool.submit(there.ask, "Hi", stream=True, headers=named("awaited"))
         time.sleep(0.5)  # it looks for the stored answer by now
         terminate(client, "awaited")
         assert names(asked.result(20))[-1] == "error"
         assert (again.result(20).status_code, again.result().json()["error"]["type"]) == (500, "api_error")
     assert len(served.upstream.requests) == 1
     assert client.conversations() == []
+    there.close()
 
 
 @BOTH
