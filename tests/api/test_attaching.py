@@ -3,7 +3,6 @@
 import json
 import re
 import socket
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 
 from tests.api.conftest import BOTH, Connect, Serve, Served
 from tests.servers import chat
-from tests.servers.client import TOOL, Client, Event, body, folded, names
+from tests.servers.client import TOOL, Client, Event, body, folded, names, until
 from tests.servers.ports import wait_until
 from tests.servers.script import Abort, Gate, Silence, Step, sse_answer
 from tests.servers.upstream import ScriptedUpstream
@@ -23,15 +22,6 @@ CALL = ("call_1", "get_weather", {"city": "Oslo"})
 
 def hello(*between: Step) -> Any:
     return sse_answer(chat.chunk({"content": "Hel"}), *between, chat.chunk({"content": "lo"}), *chat.ending("stop"))
-
-
-def until(events: Iterator[Event], name: str) -> list[Event]:
-    seen: list[Event] = []
-    for event in events:
-        seen.append(event)
-        if event.name == name:
-            return seen
-    raise AssertionError(f"no {name} in {names(seen)}")
 
 
 def written(*events: Event) -> list[Event]:

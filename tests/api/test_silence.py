@@ -2,14 +2,13 @@
 
 import socket
 import threading
-from collections.abc import Iterator
 
 import httpx
 import pytest
 
 from tests.api.conftest import BOTH, Connect, Serve, Served
 from tests.servers import chat
-from tests.servers.client import CLOCK, TOOL, Client, Event, body, folded, names, result
+from tests.servers.client import CLOCK, TOOL, Client, body, folded, names, result, until
 from tests.servers.ports import wait_until
 from tests.servers.script import Gate, Raw, Silence, sse_answer
 
@@ -26,8 +25,8 @@ def test_the_status_line_is_held_then_pings_keep_the_stream_alive(serve: Serve, 
         seen = [next(events), next(events)]
         assert names(seen) == ["ping", "ping"]
         first.open()
-        seen += _until(events, "content_block_delta")
-        pings = _until(events, "ping")
+        seen += until(events, "content_block_delta")
+        pings = until(events, "ping")
         assert names(pings) == ["ping"]
         second.open()
         seen += list(events)
@@ -51,7 +50,7 @@ def test_an_error_after_the_hold_is_an_event(serve: Serve, connect: Connect) -> 
 def test_a_client_that_leaves_ends_the_upstream_call_and_the_turn_is_aborted(client: Client, served: Served) -> None:
     served.chat(sse_answer(chat.chunk({"content": "Hel"}), Silence()))
     with client.stream("Hi") as (_, events):
-        _until(events, "content_block_delta")
+        until(events, "content_block_delta")
     assert served.upstream.requests[0].abandoned.wait(1)
     (turn,) = served.records.ended(client.api_key, 1)
     assert (turn.status, turn.usage_estimated) == ("aborted", True)
@@ -115,7 +114,7 @@ def test_a_call_that_comes_slowly_is_seen_before_it_is_whole(client: Client, ser
     head, *rest = chat.call_chunks(("call_1", "get_weather", {"city": "Oslo"}))
     served.chat(sse_answer(head, gate, *rest, *chat.ending("tool_calls")))
     with client.stream("Weather?", tools=[TOOL]) as (_, events):
-        seen = _until(events, "content_block_start")
+        seen = until(events, "content_block_start")
         gate.open()
         seen += list(events)
     (call,) = folded(seen)
@@ -146,7 +145,7 @@ def test_a_slow_call_that_was_seen_and_then_cut_by_the_token_limit_is_an_error(c
     cut = chat.call_chunk(0, '{"ci', "call_1", "get_weather")
     served.chat(sse_answer(cut, gate, *chat.ending("length")), sse_answer(cut, *chat.ending("length")))
     with client.stream("Weather?", tools=[TOOL]) as (_, events):
-        seen = _until(events, "content_block_start")
+        seen = until(events, "content_block_start")
         gate.open()
         seen += list(events)
     assert [event.name for event in seen] == ["message_start", "content_block_start", "error"]
@@ -159,7 +158,7 @@ def test_a_server_that_stops_lets_turns_end_and_refuses_new_ones(serve: Serve, c
     client, gate = connect(served), Gate()
     served.chat(sse_answer(chat.chunk({"content": "Hel"}), gate, chat.chunk({"content": "lo"}), *chat.ending("stop")))
     with client.stream("Hi") as (_, events):
-        seen = _until(events, "content_block_delta")
+        seen = until(events, "content_block_delta")
         stopping = threading.Thread(target=served.bridge.stop)
         stopping.start()
         wait_until(lambda: not _accepts(served), "it takes no more connections")
@@ -168,15 +167,6 @@ def test_a_server_that_stops_lets_turns_end_and_refuses_new_ones(serve: Serve, c
     stopping.join()
     assert folded(seen) == [{"type": "text", "text": "Hello"}]
     assert [turn.status for turn in served.records.turns(client.api_key)] == ["complete"]
-
-
-def _until(events: Iterator[Event], name: str) -> list[Event]:
-    seen: list[Event] = []
-    for event in events:
-        seen.append(event)
-        if event.name == name:
-            return seen
-    raise AssertionError(f"no {name} in {names(seen)}")
 
 
 def _leaving(served: Served, client: Client, *, stream: bool) -> socket.socket:

@@ -127,3 +127,13 @@ def folded(events: list[Event]) -> list[dict[str, Any]]:
 
 def names(events: list[Event]) -> list[str]:
     return [event.name for event in events]
+
+
+def until(events: Iterator[Event], name: str) -> list[Event]:
+    """What comes up to the first event of this name; whoever asks may read on."""
+    seen: list[Event] = []
+    for event in events:
+        seen.append(event)
+        if event.name == name:
+            return seen
+    raise AssertionError(f"no {name} in {names(seen)}")
