@@ -1,5 +1,6 @@
 """The border between the bridge and a provider's dialect. One file per dialect implements it, in `providers/`."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Protocol, runtime_checkable
 
@@ -44,6 +45,24 @@ class Ending:
     """A decoder that knows when an answer lacks nothing but its figures: some upstreams never end their stream."""
 
     ending = False
+
+
+class Around(Ending, ABC):
+    """A decoder around another one, whose events it passes on as it sees fit."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        self._inner = decoder
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        events = self._passed(self._inner.feed(chunk))
+        self.ending = isinstance(self._inner, Ending) and self._inner.ending
+        return events
+
+    def close(self) -> list[Event]:
+        return self._passed(self._inner.close())
+
+    @abstractmethod
+    def _passed(self, events: list[Event]) -> list[Event]: ...
 
 
 class Writer(Protocol):

@@ -5,7 +5,7 @@ import re
 
 from msgspec.structs import replace
 
-from translation.adapter import Decoder, Ending, UpstreamRequest
+from translation.adapter import Around, Decoder, UpstreamRequest
 from translation.events import Event, Finished, TextDelta
 
 IN_WORDS = ("structured-output", "schema-in-words")  # notes of a request
@@ -20,23 +20,16 @@ def unfenced(decoder: Decoder, sent: UpstreamRequest) -> Decoder:
     return Unfenced(decoder) if any(note.rule in IN_WORDS for note in sent.notes) else decoder
 
 
-class Unfenced(Ending):
+class Unfenced(Around):
     """Leaves out the fence around a text; of any other text it holds back nothing but what may be a fence."""
 
     def __init__(self, decoder: Decoder) -> None:
-        self._decoder = decoder
+        super().__init__(decoder)
         self._held = ""
         self._inside: bool | None = None  # None: the text has not begun
         self._removed = False
 
-    def feed(self, chunk: bytes) -> list[Event]:
-        return self._passed(self._decoder.feed(chunk))
-
-    def close(self) -> list[Event]:
-        return self._passed(self._decoder.close())
-
     def _passed(self, events: list[Event]) -> list[Event]:
-        self.ending = isinstance(self._decoder, Ending) and self._decoder.ending
         out: list[Event] = []
         for event in events:
             if isinstance(event, TextDelta):

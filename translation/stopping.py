@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from translation.adapter import Decoder, Ending
+from translation.adapter import Around, Decoder
 from translation.events import Event, Finished, TextDelta, ToolStarted
 
 
@@ -12,24 +12,16 @@ def stopping(decoder: Decoder, sequences: Iterable[str]) -> Decoder:
     return Stopping(decoder, watched) if watched else decoder
 
 
-class Stopping(Ending):
+class Stopping(Around):
     """Text is held back as long as it may be the beginning of a sequence. What follows a call is not looked at."""
 
     def __init__(self, decoder: Decoder, sequences: tuple[str, ...]) -> None:
-        self._decoder = decoder
+        super().__init__(decoder)
         self._sequences = sequences
         self._held = ""
         self._called = self._over = False
 
-    def feed(self, chunk: bytes) -> list[Event]:
-        heard = self._heard(self._decoder.feed(chunk))
-        self.ending = isinstance(self._decoder, Ending) and self._decoder.ending
-        return heard
-
-    def close(self) -> list[Event]:
-        return self._heard(self._decoder.close())
-
-    def _heard(self, events: list[Event]) -> list[Event]:
+    def _passed(self, events: list[Event]) -> list[Event]:
         out: list[Event] = []
         for event in events:
             if self._over:

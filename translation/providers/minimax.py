@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from translation.adapter import Decoder, Ending, Target, UpstreamRequest
+from translation.adapter import Around, Decoder, Target, UpstreamRequest
 from translation.coercion import ArgumentSchema
 from translation.errors import UpstreamProtocolError
 from translation.events import (
@@ -73,11 +73,11 @@ class _Tools:
         return self._schemas[name]
 
 
-class MiniMaxDecoder(Ending):
+class MiniMaxDecoder(Around):
     """The chat decoder's events, with what the text in them says."""
 
     def __init__(self, chat: Decoder, request: Request, target: Target, sent: UpstreamRequest) -> None:
-        self._chat = chat
+        super().__init__(chat)
         self._tools = _Tools(request, sent)
         self._profile = target.profile
         self._grammar = M3 if target.profile.markup == "m3" else M2
@@ -101,14 +101,9 @@ class MiniMaxDecoder(Ending):
     def feed(self, chunk: bytes) -> list[Event]:
         if self._whole is None and chunk.strip():
             self._whole = chunk.lstrip()[:1] in (b"{", b"[")
-        events = self._read(self._chat.feed(chunk))
-        self.ending = isinstance(self._chat, Ending) and self._chat.ending
-        return events
+        return super().feed(chunk)
 
-    def close(self) -> list[Event]:
-        return self._read(self._chat.close())
-
-    def _read(self, events: list[Event]) -> list[Event]:
+    def _passed(self, events: list[Event]) -> list[Event]:
         out: list[Event] = []
         for event in events:
             if type(event) is TextDelta:
