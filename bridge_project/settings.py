@@ -74,6 +74,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "conversations.admin.viewer.remembered",
+    "conversations.admin.impossible.Impossible",
     "conversations.api.cold.not_allowed",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     # Last: it turns a sign-in that the others let pass into a lock-out page.

@@ -83,7 +83,7 @@ class RecordAdmin(ModelAdmin):
 
     def get_search_results(self, request: HttpRequest, queryset: Rows, search_term: str) -> tuple[Rows, bool]:
         term = search_term.strip()
-        if not term:
+        if not term or not self.search_fields:
             return queryset, False
         said = search.turns(term) if reads_content(request) else []
         if reads_content(request) and (until := search.behind()):

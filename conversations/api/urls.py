@@ -77,7 +77,10 @@ def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Django's `handler400`: a host name that is not ours, a body that is no form."""
+    """Django's `handler400`: a host name that is not ours, a body that is no form, a value that cannot be."""
+    if _is_for_people(request) and hasattr(request, "user"):  # nobody is known yet where the host name is not ours
+        text = "The address or the form holds a value that cannot be. Nothing was changed."
+        return _told(request, 400, "This cannot be", text)
     return refusal(request, InvalidRequest(f"{request.method} was refused: {type(exception).__name__}"))
 
 

@@ -133,6 +133,27 @@ def test_an_address_with_an_impossible_value_is_no_fault_of_the_bridge(
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize(
+    "path", ["turn/?answer_meta__in=x", "turn/x/change/?_to_field=", "route/1/delete/?_to_field=", "turn/?_to_field=x"]
+)
+def test_what_cannot_be_is_told_on_a_page(browser: Client, conversation: Conversation, path: str) -> None:
+    answer = browser.get(f"/admin/conversations/{path}")
+    assert (answer.status_code, "This cannot be" in answer.text) == (400, True)
+
+
+@pytest.mark.django_db
+def test_a_form_with_a_choice_that_cannot_be_is_told_on_a_page(browser: Client) -> None:
+    answer = browser.post("/admin/conversations/hostedtool/add/", {"name": "look", "api_keys": "null"})
+    assert (answer.status_code, "This cannot be" in answer.text) == (400, True)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", ["rest", "process"])
+def test_a_list_without_a_search_box_ignores_what_is_searched(browser: Client, name: str) -> None:
+    assert browser.get(f"/admin/conversations/{name}/?q=here").status_code == 200
+
+
+@pytest.mark.django_db
 def test_records_cannot_be_changed(browser: Client, conversation: Conversation) -> None:
     for name in (*FILTERS, "process"):
         assert browser.get(f"/admin/conversations/{name}/add/").status_code == 403
