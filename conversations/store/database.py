@@ -46,6 +46,10 @@ ERRORS = (sqlite3.Error, psycopg.Error)
 # For this transaction only: a pooler gives the connection to somebody else afterwards.
 OPENED = "SELECT set_config('idle_in_transaction_session_timeout', '5s', true), txid_current()"
 CONFLICTS = (sqlite3.IntegrityError, psycopg.IntegrityError)  # with a row that another process made meanwhile
+# For values of other types than these SQLite's driver looks for an adapter, by an error that it raises and drops, each.
+sqlite3.register_adapter(bytes, bytes)
+sqlite3.register_adapter(bool, int)
+sqlite3.register_adapter(type(None), {None: None}.get)
 
 
 def is_transient(error: Exception) -> bool:
