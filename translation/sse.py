@@ -110,6 +110,8 @@ def whole_events(chunk: bytes) -> list[tuple[str, bytes]] | None:
     """The usual read, at a third of the cost: whole events of one data line, perhaps with a name. None: look closer."""
     if not chunk.endswith(b"\n\n") or b"\r" in chunk or len(chunk) > MAX_EVENT:
         return None
+    if chunk.startswith(b"data: ") and chunk.find(b"\n") == len(chunk) - 2:
+        return [("", chunk[6:-2])]
     events: list[tuple[str, bytes]] = []
     for lines in chunk[:-2].split(b"\n\n"):
         first, _, second = lines.partition(b"\n")

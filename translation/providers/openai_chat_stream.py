@@ -127,17 +127,21 @@ class ChatDecoder(Ending):
         for _, data in frames:
             if self._over:
                 return
-            if data == b"[DONE]" or (data[:1] != b"{" and data.strip() == b"[DONE]"):
-                self._end(out, done=True)
-            elif data[:1] == b"{" or data.strip():
-                try:
-                    chunk = decode_chunk(data)
-                except UpstreamProtocolError:
-                    if len(parts := apart(data)) > 1:
-                        self._frames([("", part) for part in parts], out)
-                        continue
-                    chunk = decode_chunk(self._halves.joined(data))
-                self._chunk(chunk, out)
+            if not data.startswith(b"{"):
+                said = data.strip()
+                if said == b"[DONE]":
+                    self._end(out, done=True)
+                    continue
+                if not said:
+                    continue
+            try:
+                chunk = decode_chunk(data)
+            except UpstreamProtocolError:
+                if len(parts := apart(data)) > 1:
+                    self._frames([("", part) for part in parts], out)
+                    continue
+                chunk = decode_chunk(self._halves.joined(data))
+            self._chunk(chunk, out)
 
     # ------------------------------------------------------------ chunks
 
