@@ -159,8 +159,8 @@ class Bridge:
 
     def learn(self, target: Target, remedy: Remedy) -> None:
         """What a refusal taught: known here at once, in every process within a second."""
-        self.router.learn(target, remedy)
         why, lesson = storable(remedy.why, 2000), replace(remedy, why="")
+        self.router.learn(target, lesson)
         written = msgspec.json.encode(lesson).decode()
         if len(written) <= LESSON_LIMIT:
             self.track(self._write(SaveLearned(target.upstream, target.model[:200], written, why)))

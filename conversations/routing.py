@@ -58,6 +58,7 @@ class Router:
         self._demo = Upstream("demo", PROFILES["demo"], demo_url)
         self._policy = Policy(conf.policy)
         self._map = {family: getattr(conf.model_map, family) for family in (*CLAUDE_FAMILIES, "default")}
+        self._unread: list[tuple[Target, Remedy]] = []  # lessons that were learned here and not among the rows yet
         self.load(Configuration())
 
     def load(self, rows: Configuration) -> None:
@@ -65,6 +66,9 @@ class Router:
         found = upstreams(self._conf, rows.upstreams)
         self._rules = rules(self._conf, rows.routes)
         self._lessons = lessons(rows.learned)
+        unread, self._unread = self._unread, []
+        for target, remedy in unread:
+            self.learn(target, remedy)
         self._only_demo = not found
         self._upstreams = {"demo": self._demo} | found
         # A provider's own name comes before other names for it.
@@ -117,10 +121,15 @@ class Router:
         return self._route(upstream, model)
 
     def learn(self, target: Target, remedy: Remedy) -> None:
-        """What an upstream's refusal taught about one of its models counts from the next request on."""
+        """What an upstream's refusal taught about one of its models counts from the next request on.
+
+        Rows that are just being read may not have it yet; once some did, they decide: operators delete lessons.
+        """
         known = self._lessons.get((target.upstream, target.model), ())
-        self._lessons[target.upstream, target.model] = (*known, remedy)
-        self._resolved.clear()
+        if remedy not in known:
+            self._lessons[target.upstream, target.model] = (*known, remedy)
+            self._unread.append((target, remedy))
+            self._resolved.clear()
 
     def _ruled(self, rule: Rule, model: str) -> Route:
         """A rule's first target that is there; an unknown one is the operator's to see."""
