@@ -17,7 +17,8 @@ log = logging.getLogger(__name__)
 WINDOW = 60.0
 LEASE = 30.0  # seconds that a stream's place is kept without being renewed
 SPENT = 60.0  # seconds that a settled usage is told to other processes; by then their sums have it
-PATIENCE = 0.25  # seconds that a request waits for Redis
+PATIENCE = 0.25  # seconds that a request waits for Redis, as far as this process listens
+BEATS = 5  # of them
 REST = 1.0  # seconds for which Redis is not asked after it failed
 STREAM_RETRY = 1.0
 
@@ -133,8 +134,9 @@ class SharedWindows:
         from redis.exceptions import RedisError  # noqa: PLC0415
 
         self._errors = (RedisError, OSError, TimeoutError)
+        # No time limits of its own: they would count the seconds in which nobody listens.
         self._redis: Redis = Redis.from_url(
-            url, socket_timeout=PATIENCE, socket_connect_timeout=PATIENCE, retry=Retry(NoBackoff(), 0)
+            url, socket_timeout=None, socket_connect_timeout=None, retry=Retry(NoBackoff(), 0)
         )
         self._admit = self._redis.register_script(ADMIT)
         self._settle = self._redis.register_script(SETTLE)
@@ -183,14 +185,39 @@ class SharedWindows:
             question.close()
             return None
         try:
-            async with asyncio.timeout(PATIENCE):
-                answer = await question
+            async with asyncio.timeout(None) as deadline:
+                patience = Patience(deadline)
+                try:
+                    answer = await question
+                finally:
+                    patience.end()
         except self._errors as error:
             self._resting = time.monotonic() + REST
             self.failures += 1
             log.warning("limits: Redis is away (%s); counting in this process alone", type(error).__name__)
             return None
         return True if answer is None else answer
+
+
+class Patience:
+    """Sets a deadline after so many beats of the loop. One that was busy, or not given the processor, has not heard
+    what Redis said meanwhile: a beat that comes late counts as one."""
+
+    def __init__(self, deadline: asyncio.Timeout) -> None:
+        self._deadline = deadline
+        self._left = BEATS
+        self._loop = asyncio.get_running_loop()
+        self._next = self._loop.call_later(PATIENCE / BEATS, self._beat)
+
+    def end(self) -> None:
+        self._next.cancel()
+
+    def _beat(self) -> None:
+        self._left -= 1
+        if self._left:
+            self._next = self._loop.call_later(PATIENCE / BEATS, self._beat)
+        else:
+            self._deadline.reschedule(self._loop.time())
 
 
 def _name(key: int, what: str) -> str:
