@@ -23,10 +23,10 @@ from conversations.hosted.runner import Limits as ToolLimits
 from conversations.hosted.service import HostedTools
 from conversations.hosted_turn import HostedTurn
 from conversations.ledger import Prices
-from conversations.limits import Admission, Limits
+from conversations.limits import Admission, Full, Limits
 from conversations.meter import Meter
 from conversations.preparing import Prepared, prepare
-from conversations.repeats import Repeat, claims, refused
+from conversations.repeats import Repeat, claims, refused, running
 from conversations.routing import Router
 from conversations.state import State
 from conversations.storable import storable
@@ -97,7 +97,13 @@ class Bridge:
         claimed = await beside(ask.request.size, claims, ask, anew=anew)
         if ask.key.limits is None:
             return await self._open(ask, None, claimed)
-        admission = await self.limits.admit(ask.key, ask.request.model, ask.request_id)
+        try:
+            admission = await self.limits.admit(ask.key, ask.request.model, ask.request_id)
+        except Full:
+            repeat = await self._repeat(ask, claimed)
+            if repeat is None:
+                raise
+            return repeat
         opened = None
         try:
             opened = await self._open(ask, admission, claimed)
@@ -105,6 +111,15 @@ class Bridge:
             if not isinstance(opened, Turn):
                 await admission.settle()  # a repeat asks again if it has to run after all
         return opened
+
+    async def _repeat(self, ask: Ask, claimed: tuple[ClaimRow, ...]) -> Repeat | None:
+        """What runs already, perhaps in the key's last place, needs no other one to be heard once more."""
+        claim = await running(self, ask, claimed)
+        if claim is None:
+            return None
+        admission = await self.limits.admit(ask.key, ask.request.model, ask.request_id, places=0)
+        await admission.settle()
+        return Repeat(self, ask, await self.prepare(ask), claim)
 
     async def _open(self, ask: Ask, admission: Admission | None, claimed: tuple[ClaimRow, ...]) -> Turn | Repeat:
         prepared = await self.prepare(ask)

@@ -9,11 +9,17 @@ import time
 from collections import Counter
 from functools import lru_cache
 
+from msgspec.structs import replace
+
 from conversations.budgets import Account, Amount, Budgets
 from conversations.store import Store
 from conversations.store.accounts import KeyLimits, KeyRow
 from conversations.windows import LocalWindows, SharedWindows, Verdict
 from translation.errors import Forbidden, OverBudget, RateLimited
+
+
+class Full(RateLimited):
+    """All of a key's places are taken."""
 
 
 class Admission:
@@ -47,17 +53,20 @@ class Limits:
         self._budgets = Budgets(store, self._shared.clock if self._shared else None)
         self.refusals: Counter[str] = Counter()
 
-    async def admit(self, key: KeyRow, model: str, request_id: str) -> Admission:
+    async def admit(self, key: KeyRow, model: str, request_id: str, *, places: int = 1) -> Admission:
+        """A request that only listens to another one needs no place."""
         limits = key.limits
         assert limits is not None
         if limits.routes and not allowed(limits.routes, model):
             self.refusals["route"] += 1
             raise Forbidden(f"model: this key may not use {model}")
         account = await self._budgets.account(key.id) if limits.budgeted else None
-        verdict = await self._verdict(key.id, limits, request_id, account.mark if account else "")
+        asked = limits if places else replace(limits, concurrent=0)
+        verdict = await self._verdict(key.id, asked, request_id, account.mark if account else "")
         if verdict.kind != "admitted":
             self.refusals[verdict.kind] += 1
-            raise RateLimited(_message(limits, verdict), retry_after=verdict.retry_after)
+            refusal = Full if verdict.kind == "streams" else RateLimited
+            raise refusal(_message(limits, verdict), retry_after=verdict.retry_after)
         admission = Admission(self, key.id, request_id, account)
         if account is not None:
             try:

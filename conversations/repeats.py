@@ -59,6 +59,16 @@ async def refused(bridge: Bridge, ask: Ask, claim: ClaimRow) -> ThreadRefused:
     return ThreadRefused(f"{claim.token} was continued already", code="thread_already_continued")
 
 
+async def running(bridge: Bridge, ask: Ask, claimed: tuple[ClaimRow, ...]) -> ClaimRow | None:
+    """The claim of a turn that runs now, and that this request only repeats."""
+    for claim in claimed:
+        if claim.kind == "request" and claim.seconds != NO_TIME:
+            job = partial(reads.claim_holder, key=ask.key.id, kind=claim.kind, token=claim.token)
+            holder = await bridge.store.read(job, None)
+            return claim if holder is not None and holder.status == "running" else None
+    return None
+
+
 class Repeat:
     """Stands in for a turn: attaches to the one that has the claim, or waits for it, and says what it said."""
 

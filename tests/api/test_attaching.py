@@ -327,6 +327,35 @@ def test_the_same_continuation_of_a_thread_attaches_and_another_one_is_refused(c
     assert len(served.upstream.requests) == 2
 
 
+def test_a_repeat_needs_no_place_of_its_own(client: Client, served: Served) -> None:
+    served.records.change(client.api_key, concurrent_streams=1)
+    gate = Gate()
+    served.chat(hello(gate), chat.text("Again."))
+    with client.stream("Hi", headers=NAMED) as (_, first), client.stream("Hi", headers=NAMED) as (response, second):
+        assert response.status_code == 200
+        seen = [until(events, "content_block_delta") for events in (first, second)]
+        other = client.ask("Another one.", headers=NAMED)
+        assert (other.status_code, other.json()["error"]["type"]) == (429, "rate_limit_error")
+        assert client.ask("Hi", stream=True).status_code == 429, "an equal body alone is another request"
+        gate.open()
+        seen = [told + list(events) for told, events in zip(seen, (first, second), strict=True)]
+    assert written(*seen[0]) == written(*seen[1])
+    assert len(served.upstream.requests) == 1
+    assert client.ask("Another one.", headers=NAMED).status_code == 200, "the one place is free again"
+
+
+def test_a_repeat_counts_as_a_request_of_the_keys_rate(client: Client, served: Served) -> None:
+    served.records.change(client.api_key, concurrent_streams=1, requests_per_minute=2)
+    gate = Gate()
+    served.chat(hello(gate))
+    with client.stream("Hi", headers=NAMED) as (_, first), client.stream("Hi", headers=NAMED) as (_, second):
+        until(second, "content_block_delta")
+        refused = client.ask("Hi", stream=True, headers=NAMED)
+        assert (refused.status_code, "requests per minute" in refused.text) == (429, True)
+        gate.open()
+        assert list(first)[-1].name == "message_stop"
+
+
 def test_nobody_attaches_to_the_turn_of_another_key(client: Client, other_client: Client, served: Served) -> None:
     gate = Gate()
     served.chat(hello(gate), chat.streamed_text("Mine."))
