@@ -1,7 +1,7 @@
 """uvicorn's HTTP, with an end for heads that never end, and for bodies that nobody waits for any more: who only holds a
 connection open must not have it for long. With a word to whoever answers when the client leaves meanwhile, one write
-for a response's head and what follows it, and the body of a request that would rather speak HTTP/2 (every Java
-client's, by default), which httptools skips."""
+for a response's head and what follows it, the body of a request that would rather speak HTTP/2 (every Java client's, by
+default), which httptools skips, and responses that HTTP/1.0 knows."""
 
 from asyncio import AbstractEventLoop, BaseTransport, TimerHandle, Transport
 from collections.abc import Callable
@@ -49,6 +49,24 @@ class Head:
         self._held = b""
 
 
+def _closed(cycle: RequestResponseCycle, app: Any) -> Any:
+    """For clients of HTTP/1.0, which know neither chunks nor `100 Continue`: the end of the connection, which uvicorn
+    does not keep for them, is the end of a response whose length is not known before."""
+    cycle.waiting_for_100_continue = False
+    measured = True
+
+    async def send(message: Any) -> None:
+        nonlocal measured
+        if message["type"] == "http.response.start":
+            measured = any(name.lower() == b"content-length" for name, _ in message["headers"])
+            cycle.chunked_encoding = None if measured else False
+        elif not measured:
+            cycle.expected_content_length = len(message.get("body", b""))
+        await cycle.send(message)
+
+    return lambda scope, receive, _: app(scope, receive, send)
+
+
 class Requests(HttpToolsProtocol):
     head_seconds = HEAD_SECONDS
     rest_seconds = REST_SECONDS
@@ -85,7 +103,7 @@ class Requests(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         cycle.transport = cast("Transport", Head(cycle, self.loop))
-        super()._start_asgi_task(cycle, app)
+        super()._start_asgi_task(cycle, _closed(cycle, app) if cycle.scope["http_version"] == "1.0" else app)
 
     def on_response_complete(self) -> None:
         super().on_response_complete()

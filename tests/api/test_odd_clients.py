@@ -64,6 +64,21 @@ def test_a_tunnel_is_no_socket(client: Client, served: Served) -> None:
     assert (b" 405 " in heard, b'"type":"error"' in heard) == (True, True)
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_client_of_http_1_0_gets_no_chunks(client: Client, served: Served, stream: bool) -> None:
+    served.chat(chat.streamed_text("Hel", "lo.") if stream else chat.text("Hello."))
+    asked = json.dumps(body("Hi", stream=stream)).encode()
+    rest = b"expect: 100-continue\r\ncontent-length: %d\r\n\r\n%b" % (len(asked), asked)
+    with closing(socket.create_connection(("127.0.0.1", served.bridge.port), timeout=10)) as sock:
+        sock.sendall(request(client, rest, wish=b"").replace(b" HTTP/1.1", b" HTTP/1.0"))
+        heard = b"".join(iter(lambda: sock.recv(65536), b""))
+    head, _, said = heard.partition(b"\r\n\r\n")
+    assert (head.split()[1], b"connection: close" in head, b"transfer-encoding" in head) == (b"200", True, False)
+    assert said.startswith(b"event: message_start\n" if stream else b"{")
+    assert said.endswith(b'data: {"type":"message_stop"}\n\n' if stream else b"}")
+    assert (b"content-length: %d" % len(said) in head) is not stream
+
+
 def test_white_space_around_a_header_is_none_of_it(client: Client, served: Served) -> None:
     served.chat(chat.text("Hello."))
     padded = request(client, WHOLE, wish=b"anthropic-version:  2023-06-01 \t\r\n").replace(b"\r\nan", b" \r\nan")
