@@ -1,4 +1,4 @@
-"""Web search where the model has none.
+"""Web search where the model has none, and the citations of one that searches by itself.
 
 A request that can do nothing but search (Claude Code sends such ones), or that has to, is told so in the API's own
 blocks at the beginning of its answer, and the turn goes on with what the model knows.
@@ -7,13 +7,43 @@ blocks at the beginning of its answer, and the turn goes on with what the model 
 from hashlib import sha256
 
 import msgspec
+from msgspec import Raw, Struct
 
 from translation.adapter import Decoder, UpstreamRequest
-from translation.events import Event, Failed, WholeBlock
+from translation.events import Citation, Event, Failed, WholeBlock
 from translation.typed_tools import kind
+from translation.unreadable import UNREADABLE
 from translation.values import Request, Tool
 
 SEARCH = "web_search_"
+CITED = {"type": "web_search_result_location", "url": "", "title": None, "encrypted_index": "", "cited_text": ""}
+
+
+class _Page(Struct, frozen=True):
+    url: str
+    title: str | None = None
+
+
+class _Annotation(Struct, frozen=True):
+    type: str = ""
+    url_citation: _Page | None = None
+
+
+_decode = msgspec.json.Decoder(list[_Annotation] | None).decode
+
+
+def citations(annotations: list[Raw]) -> list[Citation]:
+    """The pages that an answer names, each once; the API's own also quotes them, which this one does not."""
+    pages = dict.fromkeys(page for raw in annotations for page in _pages(raw))
+    return [Citation(msgspec.json.encode(CITED | {"url": page.url, "title": page.title})) for page in pages]
+
+
+def _pages(raw: Raw) -> list[_Page]:
+    try:
+        found = _decode(raw) or []
+    except UNREADABLE:
+        return []
+    return [each.url_citation for each in found if each.type == "url_citation" and each.url_citation is not None]
 
 
 def is_search(tool: Tool) -> bool:

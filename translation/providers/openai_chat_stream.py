@@ -12,12 +12,14 @@ from translation.events import Event, Failed, Finished, Reason, TextDelta, Think
 from translation.providers.openai_chat_calls import Calls
 from translation.providers.openai_chat_echo import NOTHING_SAID, Said, news, speaks, untold
 from translation.providers.openai_chat_messages import NOTHING, State
+from translation.providers.openai_chat_search import citations
 from translation.providers.openai_chat_wire import (
     GAVE_UP,
     REASONS,
     Call,
     Choice,
     Chunk,
+    Counts,
     Delta,
     Part,
     decode_chunk,
@@ -56,6 +58,7 @@ class ChatDecoder(Ending):
         self._field = ""  # where it stood
         self._details: list[msgspec.Raw] = []
         self._whole = False  # they came at once, not in fragments
+        self._annotations: list[msgspec.Raw] = []  # come before, in or after the text that they are about
         self._refusal = ""
         self._reason: Reason | None = None
         self._alone = False  # it came in a chunk that said nothing else
@@ -154,6 +157,8 @@ class ChatDecoder(Ending):
             counts = counts or choice.usage
             self._answered = True
             delta = choice.delta
+            if (said := delta or choice.message) is not None and said.annotations:
+                self._annotations.append(said.annotations)
             if self._reason is not None:
                 delta = self._news(delta)
             elif delta is None and choice.message is not None:
@@ -165,12 +170,15 @@ class ChatDecoder(Ending):
         if chunk.model:
             self._model = chunk.model
         if counts is not None:
-            told, running = usage_of(counts), self._usage is not None and bool(chunk.choices)
-            self._usage = told or self._usage
-            self.ending = self._reason is not None
-            last = told is not None and not running  # who counts as it goes sums up after the reason
-            if self.ending and last and not any(speaks(choice.delta) for choice in chunk.choices or ()):
-                self._end(out, done=True)
+            self._count(counts, chunk.choices or [], out)
+
+    def _count(self, counts: Counts, choices: list[Choice], out: list[Event]) -> None:
+        told, running = usage_of(counts), self._usage is not None and bool(choices)
+        self._usage = told or self._usage
+        self.ending = self._reason is not None
+        last = told is not None and not running  # who counts as it goes sums up after the reason
+        if self.ending and last and not any(speaks(choice.delta) for choice in choices):
+            self._end(out, done=True)
 
     def _news(self, delta: Delta | None) -> Delta | None:
         """A reason that came with words is told with every chunk; after one that came alone words may be an echo."""
@@ -214,8 +222,14 @@ class ChatDecoder(Ending):
     def _called(self, calls: list[Call], out: list[Event], *, whole: bool) -> None:
         if self._thinks is not None:
             self._read(self._thinks.close(), out)
+        self._cite(out)
         for call in calls:
             self._calls.feed(call, out, whole=whole)
+
+    def _cite(self, out: list[Event]) -> None:
+        if self._annotations:
+            out += citations(self._annotations)
+            self._annotations = []
 
     def _read(self, events: list[Event], out: list[Event]) -> None:
         for event in events:
@@ -258,6 +272,7 @@ class ChatDecoder(Ending):
     def _conclude(self, reason: Reason, out: list[Event]) -> Reason:
         if self._thinks is not None:
             self._read(self._thinks.close(), out)
+        self._cite(out)
         self._notes = self._calls.close(reason, self._state(), out)
         if self._refusal:
             return "refusal"

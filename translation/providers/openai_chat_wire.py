@@ -67,6 +67,7 @@ class Delta(Struct):
     refusal: str | None = None
     tool_calls: list[Call] | None = None
     function_call: Function | None = None
+    annotations: Raw = NOTHING  # what a web search found: read leniently, since nothing hangs on it
 
 
 class PromptDetails(Struct):
