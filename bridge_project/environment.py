@@ -9,6 +9,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 Choice = TypeVar("Choice", bound=str)
 _asked: set[str] = set()
+BROKERS = ("redis", "rediss", "sentinel", "amqp", "amqps", "filesystem", "memory")  # of which all is installed
 MOST = 1e9  # of any number: what is beyond is no time that a clock could tell
 
 
@@ -87,6 +88,35 @@ def service_url(name: str, *schemes: str) -> str | None:
     if schemes:
         split(name, value)
     return value
+
+
+def broker_url(name: str) -> str | None:
+    """A URL of any broker that Celery can use: those that need nothing more, or one whose package is installed."""
+    url = service_url(name)
+    if url is not None and not _is_broker(url.partition("://")[0].partition("+")[0]):
+        known = ", ".join(f"{each}://..." for each in BROKERS)
+        raise ImproperlyConfigured(f"{name} names no broker that can be used here; known are {known}")
+    return url
+
+
+def _is_broker(scheme: str) -> bool:
+    if scheme in BROKERS:
+        return True
+    # Loaded only where it is asked: it costs a process some megabytes.
+    from kombu.transport import get_transport_cls  # noqa: PLC0415
+
+    try:
+        get_transport_cls(scheme)
+    except (KeyError, ImportError, NameError):  # the last is how kombu's Kafka tells that its package is missing
+        return False
+    return True
+
+
+def redis_broker(url: str | None) -> str | None:
+    """The same Redis in Celery's words, which has another name for a socket, and for the number of a database."""
+    if url is None or not url.startswith("unix://"):
+        return url
+    return "redis+socket" + url.removeprefix("unix").replace("?db=", "?virtual_host=").replace("&db=", "&virtual_host=")
 
 
 def split(name: str, url: str) -> SplitResult:

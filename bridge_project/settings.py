@@ -168,7 +168,9 @@ CHANNEL_LAYERS = {
     else {"BACKEND": "channels.layers.InMemoryChannelLayer"},
 }
 
-CELERY_BROKER_URL = environment.service_url("CELERY_BROKER_URL") or REDIS_URL or "filesystem://localhost/"
+CELERY_BROKER_URL = (
+    environment.broker_url("CELERY_BROKER_URL") or environment.redis_broker(REDIS_URL) or "filesystem://localhost/"
+)
 # Celery's filesystem transport wants its folders to be there; without it there are none.
 BROKER_FOLDERS = (
     {"messages": BRIDGE_HOME / "broker" / "messages", "control": BRIDGE_HOME / "broker" / "control"}

@@ -118,6 +118,22 @@ def test_a_service_at_its_usual_place_needs_no_more_than_its_scheme(
     assert environment.service_url("X") == value
 
 
+@pytest.mark.parametrize("value", ["amqp://host", "redis+socket:///x", "sentinel://a:1;sentinel://b:2", "pyamqp://x"])
+def test_a_broker_is_any_that_celery_can_use(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("X", value)
+    assert environment.broker_url("X") == value
+
+
+@pytest.mark.parametrize("value", ["ampq://me:secret@host", "kafka://secret@host", "sqs://secret@", "unix://secret"])
+def test_a_broker_that_celery_cannot_use_is_refused_at_the_start(tmp_path: Path, value: str) -> None:
+    done = manage(tmp_path, "check", CELERY_BROKER_URL=value)
+    assert done.returncode == 1
+    assert done.stderr.startswith(
+        "toolbridge: CELERY_BROKER_URL names no broker that can be used here; known are redis://"
+    )
+    assert (done.stderr.count("\n"), "secret" in done.stderr) == (1, False)
+
+
 @pytest.mark.parametrize("value", ["host:5672", "://host"])
 def test_a_url_of_any_service_has_a_scheme(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv("X", value)
@@ -208,6 +224,8 @@ def test_the_broker_is_files_unless_redis_or_another_is_named(tmp_path: Path) ->
     assert setting(tmp_path, name) == "filesystem://localhost/"
     assert setting(tmp_path, name, REDIS_URL="redis://r") == "redis://r"
     assert setting(tmp_path, name, REDIS_URL="redis://r", CELERY_BROKER_URL="amqp://q") == "amqp://q"
+    assert setting(tmp_path, name, REDIS_URL="unix:///run/r.sock") == "redis+socket:///run/r.sock"
+    assert setting(tmp_path, name, REDIS_URL="unix://:p@/r?db=2") == "redis+socket://:p@/r?virtual_host=2"
 
 
 def test_no_line_of_the_log_holds_a_password_of_a_service(tmp_path: Path) -> None:
