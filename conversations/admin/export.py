@@ -1,4 +1,5 @@
-"""A conversation to take away: requests that can be sent again, and its tool calls as a table. Rows in, text out."""
+"""A conversation to take away: requests that can be sent again, and its tool calls as a table; the ledger as another.
+Rows in, text out."""
 
 import csv
 import io
@@ -6,10 +7,13 @@ from collections.abc import Iterable, Iterator
 
 from conversations.admin import hops, stored
 from conversations.admin.toolchain import Index
-from conversations.models import Conversation, ToolMapping, Turn
+from conversations.models import Conversation, ToolMapping, Turn, UsageEntry
 
 COLUMNS = ("tool_use_id", "tool_name", "status", "request_id", "upstream", "model", "upstream_call_id", "is_error",
            "result_size", "created_at", "answered_at", "latency_ms", "arguments")  # fmt: skip
+LEDGER = ("created_at", "api_key", "conversation_id", "request_id", "attempt", "status", "requested_model", "upstream",
+          "model", "returned_model", "input_tokens", "output_tokens", "cache_read", "cache_write", "thinking_tokens",
+          "estimated", "cost_dollars", "tool_count", "duration_ms", "first_token_ms")  # fmt: skip
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would run what begins like this
 
 
@@ -36,6 +40,21 @@ def table(mappings: Iterable[ToolMapping], *, readable: bool) -> Iterator[str]:
                   row.upstream_call_id, row.is_error, row.result_size, row.created_at.isoformat(),
                   row.answered_at.isoformat() if row.answered_at else "", latency, arguments)  # fmt: skip
         yield _line(values)
+
+
+def ledger(pieces: Iterable[Iterable[UsageEntry]]) -> Iterator[str]:
+    yield _line(LEDGER)
+    for piece in pieces:
+        yield "".join([_line(_entry(row)) for row in piece])
+
+
+def _entry(row: UsageEntry) -> Iterator[object]:
+    special = {
+        "created_at": row.created_at.isoformat(),
+        "api_key": row.api_key.name,
+        "cost_dollars": f"{row.cost_micros / 1_000_000:.6f}",
+    }
+    return (special[name] if name in special else getattr(row, name) for name in LEDGER)
 
 
 def _line(values: Iterable[object]) -> str:

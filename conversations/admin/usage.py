@@ -1,12 +1,15 @@
 """The ledger: every upstream attempt and what it used. It outlives the conversations."""
 
 from django.contrib import admin
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
 from django.utils.safestring import SafeString
-from unfold.decorators import display
+from unfold.decorators import action, display
 
 from conversations import wording
 from conversations.admin import cells, finding
 from conversations.admin.filters import KeyFilter, recent_values, since
+from conversations.admin.ledger_page import ledger_page
 from conversations.admin.record import RecordAdmin, yes_or_no
 from conversations.admin.status import TURN_COLOURS
 from conversations.models import Conversation, Turn, UsageEntry
@@ -24,6 +27,7 @@ class UsageAdmin(RecordAdmin):
                    since("created_at"), "estimated")  # fmt: skip
     ordering = ("-id",)
     sortable_by = ()
+    actions_list = ("export_page",)
     search_help_text = "Request, conversation, message or tool id"
     find = staticmethod(finding.usage)
     fieldsets = (
@@ -33,6 +37,10 @@ class UsageAdmin(RecordAdmin):
                              ESTIMATED, "cost", "tool_count", "duration", "first_token")}),
     )  # fmt: skip
     readonly_fields = ("turn", "conversation", "key", "state", "when", "cost", "duration", "first_token", ESTIMATED)
+
+    @action(description="Export", icon="download", url_path="export", permissions=["view"])
+    def export_page(self, request: HttpRequest) -> HttpResponseBase:
+        return ledger_page(self, request)
 
     @display(description="request", ordering="request_id")
     def request_cell(self, row: UsageEntry) -> SafeString:
