@@ -18,7 +18,7 @@ from translation.values import (
 )
 
 LIMIT = 8000  # characters of a summarised block
-OPAQUE = ("encrypted_content", "encrypted_index", "encrypted_stdout", "signature", "data", "cache_control")
+OPAQUE = ("encrypted_content", "encrypted_index", "encrypted_stdout", "signature", "cache_control")
 
 
 def document(block: Document, shown: int = 0) -> str:
@@ -116,8 +116,9 @@ def words(block: Block) -> str:
 
 def _readable(value: object) -> object:
     if isinstance(value, dict):
-        kept = {key: item for key, item in value.items() if key not in OPAQUE and key not in ("type", "tool_use_id")}
-        return {key: _readable(item) for key, item in kept.items()}
+        # Of a file only the bytes are `data`; of a page that was fetched as text it is what the page says.
+        left = (*OPAQUE, "type", "tool_use_id", *(("data",) if value.get("type") != "text" else ()))
+        return {key: _readable(item) for key, item in value.items() if key not in left}
     if isinstance(value, list):
         return [_readable(item) for item in value]
     return value

@@ -1,5 +1,6 @@
 """Blocks in words."""
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -63,6 +64,24 @@ def test_what_a_server_ran_is_summarised_without_what_only_its_maker_can_read() 
     found = summary(ServerToolResult("web_search_tool_result", "srvtoolu_1", raw))
     assert found == '[web_search_tool_result: {"content":[{"title":"T","url":"https://x"}]}]'
     assert summary(ServerToolUse("s", "web_search", b'{"query":"q"}')) == '[server_tool_use web_search: {"query":"q"}]'
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        (
+            {"type": "text", "media_type": "text/plain", "data": "It rains."},
+            b'{"media_type":"text/plain","data":"It rains."}',
+        ),
+        ({"type": "base64", "media_type": "application/pdf", "data": "JVBE"}, b'{"media_type":"application/pdf"}'),
+    ],
+)
+def test_a_page_that_a_server_fetched_is_told_unless_it_is_a_file(source: dict[str, str], told: bytes) -> None:
+    page = {"type": "web_fetch_result", "url": "https://x", "content": {"type": "document", "source": source}}
+    raw = msgspec.json.encode({"type": "web_fetch_tool_result", "tool_use_id": "srvtoolu_1", "content": page})
+    found = summary(ServerToolResult("web_fetch_tool_result", "srvtoolu_1", raw))
+    content = b'{"content":{"url":"https://x","content":{"source":%b}}}' % told
+    assert found == f"[web_fetch_tool_result: {content.decode()}]"
 
 
 def test_an_unknown_block_that_is_not_json_is_named() -> None:
