@@ -253,6 +253,9 @@ def test_sampling_and_stops() -> None:
     }
     assert config(stop_sequences=tuple("abcdefg"))["stopSequences"] == list("abcde")
     assert rules(request(stop_sequences=tuple("abcdefg"))) == ["stop-sequences-limited"]
+    without = replace(OLD, profile=replace(OLD.profile, drop_params=("stopSequences",)))
+    assert "stopSequences" not in config(without, stop_sequences=("a",))
+    assert rules(request(stop_sequences=("a",)), without) == ["stop-sequences-limited"]
     assert "topK" not in config(top_k=0)  # which is none at all, and refused
 
 

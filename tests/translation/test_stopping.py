@@ -92,20 +92,21 @@ def test_nothing_is_watched_where_nothing_is_asked_for_and_the_end_is_passed_on(
         ("openai-responses", "gpt-5.5", "END"),
         ("xai", "grok-4.6", "END"),
         ("zai", "glm-4.7", "END"),  # which takes one, the first
+        ("gemini", "gemini-3-pro", "END"),  # which takes five
         ("openai", "gpt-4.1", ""),
     ],
 )
 def test_the_bridge_stops_where_the_model_cannot_be_told_to(provider: str, model: str, sequence: str) -> None:
     target = Target(provider, model, PROFILES[provider])
-    request = Request(
-        model="m", max_tokens=9, messages=(Message("user", (Text("q"),)),), stop_sequences=("first", "END")
-    )
+    stops = ("first", "END") if provider != "gemini" else ("first", "2", "3", "4", "5", "END")
+    request = Request(model="m", max_tokens=9, messages=(Message("user", (Text("q"),)),), stop_sequences=stops)
     dialect = adapter(target.profile)
     message = {"type": "message", "content": [{"type": "output_text", "text": "a END b"}]}
     answer = {
         "choices": [{"message": {"content": "a END b"}, "finish_reason": "stop"}],
         "status": "completed",
         "output": [message],
+        "candidates": [{"content": {"parts": [{"text": "a END b"}]}, "finishReason": "STOP"}],
     }
     decoder = dialect.decoder(request, target, dialect.build(request, target), "")
     events = [*decoder.feed(json.dumps(answer).encode()), *decoder.close()]

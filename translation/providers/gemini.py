@@ -20,9 +20,11 @@ from translation.providers.profiles import Profile
 from translation.schema import lower
 from translation.schema_json import spelled
 from translation.sniffing import Sniffed
+from translation.stopping import stopping
 from translation.values import Note, Request, Tool
 
 MODES = {"auto": "AUTO", "any": "ANY", "tool": "ANY", "none": "NONE"}
+STOPS = "stopSequences"
 MAX_STOPS = 5
 DYNAMIC = -1
 # Tokens to think for an effort; `high` is what clients send unless told otherwise: as much as the model sees fit.
@@ -62,8 +64,10 @@ class Gemini:
 
     def decoder(self, request: Request, target: Target, sent: UpstreamRequest, content_type: str) -> Decoder:
         names = dict(sent.names)
-        decoder = Sniffed(lambda: GeminiDecoder(names), lambda: GeminiDecoder(names, streams=False))
-        return unfenced(decoder, sent) if request.output_schema else decoder
+        decoder: Decoder = Sniffed(lambda: GeminiDecoder(names), lambda: GeminiDecoder(names, streams=False))
+        if request.output_schema:
+            decoder = unfenced(decoder, sent)
+        return stopping(decoder, _stops(request, target)[1]) if request.stop_sequences else decoder
 
     def failure(self, target: Target, status: int, headers: dict[str, str], body: bytes) -> BridgeError:
         """`code` is `opaque_state_rejected` when a thought signature is refused or missed: see `without_state`."""
@@ -102,16 +106,25 @@ def _config(request: Request, able: Abilities, target: Target, notes: list[Note]
     for name, value in (("temperature", request.temperature), ("topP", request.top_p), ("topK", request.top_k or None)):
         if value is not None:
             config[name] = value
-    stops = [stop for stop in request.stop_sequences if stop]
+    stops, others = _stops(request, target)
     if stops:
-        config["stopSequences"] = stops[:MAX_STOPS]
-    if len(stops) > MAX_STOPS:
-        what = f"stop_sequences: Gemini takes {MAX_STOPS}; {len(stops) - MAX_STOPS} left out"
+        config[STOPS] = stops
+    if others:
+        what = (
+            f"stop_sequences: Gemini takes {len(stops)} of {len(stops) + len(others)}: the bridge stops at the others"
+        )
         notes.append(Note("degradation", "stop-sequences-limited", what))
     thinking = _thinking(request, able, target.model, notes)
     if thinking:
         config["thinkingConfig"] = thinking
     return _allowed(config, target, notes) if target.profile.drop_params else config
+
+
+def _stops(request: Request, target: Target) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The stop sequences that are sent, and those that are not."""
+    given = tuple(stop for stop in request.stop_sequences if stop)
+    most = 0 if STOPS in target.profile.drop_params else MAX_STOPS
+    return given[:most], given[most:]
 
 
 def _allowed(config: Part, target: Target, notes: list[Note]) -> Part:
