@@ -44,14 +44,20 @@ def repair(request: Request, profile: Profile) -> tuple[Request, tuple[Note, ...
     notes: list[Note] = []
     native = profile.dialect == "anthropic"
     given = list(request.messages)
+    first = 0
     tools = request.tools if native else toolsets.offered(available(request, notes))
     if not native:
         for index, message in enumerate(given):
             if message.role == "system":
                 given[index] = told(message) if profile.mid_system else _reminder(told(message), index, notes)
+            elif message.blocks and type(message.blocks[0]) is Other and plain.compacted(message.blocks[0]):
+                first = index
+    if first:
+        what = f"messages.{first}: a summary stands for the {first} messages before it, which were left out"
+        notes.append(Note("repair", "compacted", what, message=first))
     if tools is not request.tools and any(tool.toolset for tool in tools):
         given = [toolsets.called(message) for message in given]
-    messages = tuple(_Repair(notes, native=native).run(given))
+    messages = tuple(_Repair(notes, native=native).run(given, first))
     if tools is not request.tools:
         choice = toolsets.chosen(request.tool_choice, tools)
         request = replace(request, tools=tools, tool_choice=choice, raw_tools=b"")
@@ -70,9 +76,8 @@ class _Repair:
         self._open: tuple[Call, ...] = ()
         self._held: list[Message] = []  # system messages that stood between a call and its result
 
-    def run(self, messages: list[Message]) -> Iterator[Message]:
+    def run(self, messages: list[Message], start: int) -> Iterator[Message]:
         spoke = False  # whether anything but system messages has come
-        start = 0
         while start < len(messages):
             if spoke and self._is_legal(messages, start):
                 yield from messages[start : start + 2]

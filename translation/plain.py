@@ -21,6 +21,10 @@ LIMIT = 8000  # characters of a summarised block
 OPAQUE = ("encrypted_content", "encrypted_index", "encrypted_stdout", "signature", "cache_control")
 
 
+class _Compaction(msgspec.Struct):
+    content: str | None = None
+
+
 def document(block: Document, shown: int = 0) -> str:
     """A text document, of whose images so many follow it. A PDF or a file has no text here: its adapter sends it
     natively or refuses it."""
@@ -87,9 +91,19 @@ def summary(block: ServerToolUse | ServerToolResult | Other) -> str:
         value = _readable(msgspec.json.decode(block.raw))
     except UNREADABLE:
         return f"[{block.type}]"
-    if block.type == "compaction" and isinstance(value, dict) and isinstance(told := value.get("content"), str):
-        return f"[{block.type}: {told}]"  # all that is left of the messages before it
+    if isinstance(block, Other) and (told := compacted(block)):
+        return f"[{block.type}: {told}]"
     return f"[{block.type}: {msgspec.json.encode(value).decode()[:LIMIT]}]"
+
+
+def compacted(block: Other) -> str:
+    """The summary that a `compaction` puts in place of the messages before it; "" where that failed."""
+    if block.type != "compaction":
+        return ""
+    try:
+        return msgspec.json.decode(block.raw, type=_Compaction).content or ""
+    except UNREADABLE:
+        return ""
 
 
 def join(blocks: tuple[Block, ...]) -> str:

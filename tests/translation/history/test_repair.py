@@ -173,6 +173,29 @@ def test_a_compaction_stays_the_first_thing_that_anthropic_reads() -> None:
     assert said(assistant(summary), user("b"))[1] == ["opener"]
 
 
+def test_a_compaction_stands_for_what_came_before_it() -> None:
+    """The API ignores that, so clients go on to send it."""
+    summary = Other("compaction", b'{"type":"compaction","content":"s"}')
+    old = (user("a"), assistant(call("A")), system("x"), user(result("A", "1"), "b"))
+    new = (assistant(summary, "c", call("B")), user(result("B", "2"), PICTURE))
+    messages, rules = said(*old, *new)
+    assert messages == [("user", OPENER.blocks), *((message.role, message.blocks) for message in new)]
+    assert rules == ["system-in-place", "compacted", "opener"]
+    assert said(*old, *new, *old[1:], *new)[0] == messages
+    assert said(*old, *new, to="anthropic")[0] == [
+        (message.role, message.blocks) for message in (*old[:2], *old[3:1:-1], *new)
+    ]
+
+
+@pytest.mark.parametrize(
+    "raw", [b'{"type":"compaction","content":null}', b'{"type":"compaction","content":7}', b'{"type":"odd"}']
+)
+def test_a_compaction_that_failed_stands_for_nothing(raw: bytes) -> None:
+    kind = "odd" if b"odd" in raw else "compaction"
+    messages, rules = said(user("a"), assistant(Other(kind, raw), "c"), user("d"))
+    assert (len(messages), rules) == (3, [])
+
+
 def test_system_messages_become_reminders_where_they_stand_after_results() -> None:
     messages, rules = said(
         user("q"), system("one"), assistant(call("A")), system("two", ""), user(result("A", "1"), "t"), assistant("b")
