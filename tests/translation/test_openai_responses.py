@@ -514,6 +514,29 @@ def test_stored_reasoning_that_would_be_refused_is_mended_or_left_out_with_a_not
     assert kinds(message) == ["message"]
 
 
+SEARCHED = (
+    b'{"texts":[{"length":6,"id":"msg_1","reasoning":[{"type":"reasoning","id":"rs_1","summary":[],'
+    b'"encrypted_content":"blob"},{"type":"web_search_call","status":"completed",'
+    b'"action":{"type":"search","query":"q"},"id":"ws_1"}]}]}'
+)
+
+
+def test_its_own_search_goes_back_as_one_and_is_told_to_nobody_else_as_that() -> None:
+    """OpenAI refuses reasoning without what it led to."""
+    use = ServerToolUse("srvtoolu_1", "web_search", b'{"query":"q"}')
+    result = ServerToolResult("web_search_tool_result", "srvtoolu_1", b'{"type":"web_search_tool_result","content":[]}')
+    message = Message("assistant", (use, result, Text("Sunny.")), origin=Origin("openai-responses", "m", SEARCHED))
+    given = request(HELLO, message, HELLO, message)
+    again = ["reasoning", "web_search_call", "message"]
+    assert kinds(message) == ["reasoning rs_1", "web_search_call ws_1", "message msg_1"]
+    assert [item["type"] for item in items(HELLO, message, HELLO, message)] == ["message", *again, "message", *again]
+    assert build(given).body.count(b'"ws_1"') == 1
+    assert rules(given) == ["prefill-unsupported"]
+    assert kinds(message, XAI) == ["message"] * 3
+    bare = msgspec.json.decode(OpenAIResponses().without_state(build(given)).body)["input"]
+    assert {item["type"] for item in bare} == {"message"}
+
+
 def test_texts_that_became_one_block_are_items_again() -> None:
     state = b'{"texts":[{"length":2,"phase":"commentary"},{"length":3,"phase":"final_answer"}]}'
     message = Message("assistant", (Text("abcde"),), origin=Origin("openai-responses", "m", state))

@@ -178,6 +178,25 @@ def test_reasoning_is_kept_as_far_as_the_api_takes_it_back(item: dict[str, objec
     assert (msgspec.json.decode(state).get("reasoning", []) if state else []) == kept
 
 
+FOUND = {"type": "search", "query": "q", "sources": [{"type": "api", "name": "oai-weather"}]}
+SEARCH = {"type": "web_search_call", "id": "ws", "status": "completed", "action": FOUND}
+
+
+@pytest.mark.parametrize(
+    ("items", "kept"),
+    [
+        ([ITEM, SEARCH], [ITEM, SEARCH | {"action": {"type": "search", "query": "q"}}]),
+        ([ITEM, SEARCH | {"action": None}], [ITEM]),
+        ([SEARCH], []),
+    ],
+)
+def test_a_search_that_reasoning_led_to_is_kept_with_it(items: list[dict[str, object]], kept: list[object]) -> None:
+    items = [*items, {"type": "function_call", "name": "f", "call_id": "1"}]
+    events = run(*(done(**item) | {"output_index": index} for index, item in enumerate(items)), COMPLETED)
+    (state,) = [event.state for event in events if isinstance(event, ToolEnded)]
+    assert (msgspec.json.decode(state)["reasoning"] if state else []) == kept
+
+
 def test_a_phase_that_is_none_is_not_kept() -> None:
     text = {"type": "output_text", "text": "hello"}
     assert describe(run(done(type="message", phase="role", content=[text]), COMPLETED))[-1].get("state") is None

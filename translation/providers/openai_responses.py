@@ -27,6 +27,7 @@ from translation.values import Note, Request, ToolUse
 Body = dict[str, object]
 MIN_OUTPUT = 16  # the API refuses less
 ID_LIMIT = 64
+STATE = (b'"reasoning"', b'"web_search_call"')  # items that each are refused without the one after it
 SUMMARY = "reasoning.summary"  # among the parameters that an upstream refuses
 
 
@@ -69,7 +70,7 @@ class OpenAIResponses:
         """The same request without encrypted reasoning, for the one retry; the same object when it holds none."""
         body = msgspec.json.decode(sent.body, type=dict[str, Raw])
         items = msgspec.json.decode(body["input"], type=list[dict[str, Raw]])
-        kept = [item for item in items if bytes(item["type"]) != b'"reasoning"']
+        kept = [item for item in items if bytes(item["type"]) not in STATE]
         if len(kept) == len(items):
             return sent
         for item in kept:

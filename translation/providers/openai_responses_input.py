@@ -33,6 +33,7 @@ Part = dict[str, object]
 Item = Part | Raw  # reasoning goes back as the bytes that came
 ERROR_MARK = "Error: "
 NO_CONTENT = "(no content)"
+SEARCHED = ("server_tool_use", "web_search_tool_result")  # how an answer shows the provider's own search
 
 
 class InputItems:
@@ -86,15 +87,21 @@ class InputItems:
                     items.append(self._call(block, self._named(state.id) if replayed else ""))
                     state = next(waiting)
                     texts = list(state.texts)
-                case ServerToolUse() | ServerToolResult() | Other():
-                    items.append(_said(self._worded(block), TextState(0)))
                 case Thinking() | RedactedThinking():
                     pass  # no model takes another's thinking as its own; this one's comes from the state
+                case ServerToolUse() | ServerToolResult() if self._is_own_search(message, block):
+                    pass  # as is this: told in words, it would take to writing such lines
+                case ServerToolUse() | ServerToolResult() | Other():
+                    items.append(_said(self._worded(block), TextState(0)))
                 case Image() | Document() | SearchResult() | ToolReference() | ToolResult():
                     items.append(_said(plain.join((block,)), TextState(0)))
                 case _:
                     assert_never(block)
         return items
+
+    def _is_own_search(self, message: Message, block: ServerToolUse | ServerToolResult) -> bool:
+        made = message.origin is not None and message.origin.upstream == self._target.upstream
+        return made and block.type in SEARCHED
 
     def _thought(self, reasoning: tuple[Raw, ...], index: int) -> list[Raw]:
         """What was stored may be older than what is known about the shape that the API takes."""

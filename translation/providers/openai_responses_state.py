@@ -1,8 +1,9 @@
 """What the Responses API needs back and an Anthropic client cannot carry: encrypted reasoning, at its place.
 
-A reasoning item belongs to the item that follows it. Each call's state holds what came since the call before it, so it
-is known before the call is complete; the message's state holds what came after the last call. A text is known by its
-length, since adjacent ones reach the client as one block.
+A reasoning item belongs to the item that follows it; if that is a search of the provider's own, both belong to the
+next. Each call's state holds what came since the call before it, so it is known before the call is complete; the
+message's state holds what came after the last call. A text is known by its length, since adjacent ones reach the client
+as one block.
 """
 
 from typing import Annotated, Literal
@@ -76,6 +77,22 @@ class _ExactReasoning(_Reasoning, forbid_unknown_fields=True):
     content: tuple[_ExactThought, ...] | UnsetType | None = UNSET
 
 
+class _Action(Struct, omit_defaults=True):
+    """Without the sources that it found: of some kinds the API only tells them."""
+
+    type: str
+    query: str | None = None
+    queries: tuple[str, ...] | None = None
+    url: str | None = None
+    pattern: str | None = None
+
+
+class _Search(Struct, omit_defaults=True, tag_field="type", tag="web_search_call"):
+    status: str
+    action: _Action
+    id: str | None = None
+
+
 class _Named(Struct):
     id: str | None = None
 
@@ -84,15 +101,25 @@ _name = msgspec.json.Decoder(_Named).decode
 _reasoning = msgspec.json.Decoder(_Reasoning).decode
 _exact = msgspec.json.Decoder(_ExactReasoning).decode
 _blob = msgspec.json.Decoder(_Bare).decode
+_search = msgspec.json.Decoder(_Search).decode
+_fields = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 def replayable(raw: Raw) -> Raw | None:
-    """A reasoning item as it can go back: as it came, unless the API would refuse it; None for what is no such item."""
+    """An item as it can go back: as it came, unless the API would refuse it; None for what is no such item."""
     try:
         _exact(raw)
     except msgspec.ValidationError:
-        return _mended(raw)
+        return _searched(raw) or _mended(raw)
     return raw.copy()
+
+
+def _searched(raw: Raw) -> Raw | None:
+    """A search of the provider's own."""
+    try:
+        return Raw(msgspec.json.encode(_search(raw)))
+    except msgspec.ValidationError:
+        return None
 
 
 def _mended(raw: Raw) -> Raw | None:
@@ -112,12 +139,12 @@ def _bare(raw: Raw) -> Raw | None:
 
 
 def once(item: Raw, taken: set[str]) -> Raw:
-    """A reasoning item, without its id where an earlier item has it: `taken` are theirs."""
+    """An item, without its id where an earlier one has it: `taken` are theirs."""
     id_ = _name(item).id or ""
     if id_ not in taken:
         taken.add(id_)
         return item
-    return Raw(msgspec.json.encode(replace(_reasoning(item), id=UNSET))) if id_ else item
+    return Raw(msgspec.json.encode({name: value for name, value in _fields(item).items() if name != "id"}))
 
 
 def pack(state: State) -> bytes:

@@ -204,6 +204,8 @@ class ResponsesStream:
                 searches, blocks = search_blocks(raw, self._response_id, len(self._items.begun))
                 self._searches += searches
                 out.extend(WholeBlock(block) for block in blocks)
+                if self._reasoning:  # which is refused without what it led to
+                    self._keep(item, raw)
             case other:
                 self._notes.append(f"the upstream's output item {other!r} has no counterpart and was left out")
 
@@ -226,6 +228,9 @@ class ResponsesStream:
         if not opened.length:
             texts = [part.text for part in (item.summary or item.content or ()) if part.text]
             out.extend([ThinkingDelta("\n\n".join(texts))] if texts else [])
+        self._keep(item, raw)
+
+    def _keep(self, item: OutputItem, raw: Raw) -> None:
         kept = replayable(raw)
         if kept is not None and self._new(item.id or bytes(raw)):
             self._reasoning.append(kept)
