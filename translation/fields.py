@@ -25,7 +25,7 @@ USUAL: dict[str, tuple[bytes, ...]] = {
     "fallbacks": (b"[]",),
     "safeguards": (b"[]",),
 }
-SILENT = ("cache_control",)  # every provider caches by itself
+SILENT = ("cache_control",)  # nearly every provider caches by itself
 REFUSED = {
     "inference_geo": "says nothing about where it runs, so the region cannot be promised",
     "compaction": "cannot make a signed summary of a conversation",

@@ -698,6 +698,21 @@ def test_the_cache_key_is_made_of_what_long_texts_begin_with() -> None:
     assert len(set(keys)) == 3
 
 
+@pytest.mark.parametrize(
+    ("mark", "asked"),
+    [
+        (b'{"type":"ephemeral"}', {"type": "ephemeral"}),
+        (b'{"type": "ephemeral", "ttl": "1h", "scope": "global"}', {"type": "ephemeral", "ttl": "1h"}),
+        (b"null", None),
+    ],
+)
+def test_claude_behind_openrouter_is_asked_to_cache_where_the_client_asks_for_it(mark: bytes, asked: object) -> None:
+    given = asking(body=b'{"system":[{"type":"text","text":"s","cache_control": %b}]}' % mark)
+    assert body(given, "openrouter", "anthropic/claude-sonnet-4.5").get("cache_control") == asked
+    assert "cache_control" not in body(given, "openrouter", "x-ai/grok-4")
+    assert "cache_control" not in body(given)
+
+
 def test_what_an_upstream_has_taught_us_is_renamed_or_dropped() -> None:
     request = asking(temperature=0.5)
     value = body(request, drop_params=("temperature",), rename_params=(("max_tokens", "max_completion_tokens"),))

@@ -31,6 +31,8 @@ from translation.values import Note, Request
 Json = dict[str, Any]  # chat JSON, encoded at the end of `build`
 
 DETAILS = "reasoning_details"  # OpenRouter's, with the signatures of the model behind it
+CACHE_MARK = re.compile(rb'"cache_control"\s*+:\s*+(\{[^{}]*+\})')
+AN_HOUR = re.compile(rb'"ttl"\s*+:\s*+"1h"')
 SIGNATURE = re.compile(r"thought[_ ]?signature|invalid `signature`|encrypted_content", re.IGNORECASE)
 
 
@@ -140,7 +142,17 @@ def _caller(request: Request, target: Target) -> Json:
         out["service_tier"] = "default"
     if target.profile.cache_key and request.messages:
         out["prompt_cache_key"] = cache_key(request)
+    if target.profile.cache_models and matches(target.model, target.profile.cache_models):
+        out |= _cached(request)
     return out
+
+
+def _cached(request: Request) -> Json:
+    """Marks of the client's, wherever they stand, as the one that moves on with the conversation."""
+    marks = CACHE_MARK.findall(request.body)
+    if not marks:
+        return {}
+    return {"cache_control": {"type": "ephemeral"} | ({"ttl": "1h"} if any(map(AN_HOUR.search, marks)) else {})}
 
 
 def _thinking(request: Request, target: Target, offered: Offer, notes: list[Note]) -> Json:

@@ -55,6 +55,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     prefill_params: tuple[tuple[str, bool], ...] = ()  # the same as parameters of the request
     answers_results: tuple[str, ...] = ()  # models after whose tool results only an answer may come, no user message
     cache_key: bool = False  # takes prompt_cache_key
+    cache_models: tuple[str, ...] = ()  # models that cache only when `cache_control` of the request asks them to
     system_role: Literal["system", "developer"] = "system"
     mid_system: bool = False  # takes system messages in the middle of a conversation
     stream_usage: bool = True  # takes stream_options.include_usage
@@ -345,6 +346,7 @@ PROFILES: dict[str, Profile] = {
             effort_field="reasoning.effort",
             efforts=(("*", ("minimal", "low", "medium", "high", "xhigh", "max")),),
             top_k=True,
+            cache_models=("anthropic/*",),
             documents="native",
         ),
         Profile(
