@@ -682,6 +682,15 @@ def test_a_long_user_id_becomes_a_stable_hash() -> None:
     assert rules(asking(user_id="u"), "mistral") == ["parameter-dropped"]
 
 
+def test_a_sentence_that_its_citations_cut_is_whole_again() -> None:
+    cited = Text("sunny", b'[{"type":"web_search_result_location"}]')
+    searched = ServerToolUse("srvtoolu_1", "web_search", b"{}")
+    answer = assistant(searched, Text("It is "), cited, Text(" today."), Text("Anything else?"), searched, cited)
+    told = body(asking(user(Text("q")), answer, user(Text("no"))))["messages"][1]["content"].split("\n")
+    assert told[1:3] == ["It is sunny today.", "Anything else?"]
+    assert told[-1] == "sunny"
+
+
 def test_the_cache_key_is_the_same_in_every_turn_of_a_conversation_and_differs_between_two() -> None:
     first, later = body(asking(*CHAIN[:1])), body(asking(*CHAIN))
     assert first["prompt_cache_key"] == later["prompt_cache_key"]

@@ -114,13 +114,18 @@ class History:
     def _assistant(self, message: Message) -> Json:
         texts: list[str] = []
         calls: list[Json] = []
+        last: Block | None = None
         for block in message.blocks:
             if type(block) is Text:
-                texts.append(block.text)
+                if type(last) is Text and (last.citations or block.citations):
+                    texts[-1] += block.text  # a sentence that is cut where its sources change
+                else:
+                    texts.append(block.text)
             elif type(block) is ToolUse:
                 calls.append(self._call(block))
             elif type(block) not in (Thinking, RedactedThinking):  # which go back by provenance only: `_reasoning`
                 texts.append(self._worded(block))
+            last = block
         content = "\n".join(text for text in texts if text)
         reasoning = self._reasoning(message, calls=bool(calls))
         if self._profile.think_tags:
