@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from translation.client.paths import explained
 from translation.errors import InvalidRequest
 from translation.hosted import Offer, offered_name
 from translation.unicode import well_formed
@@ -222,4 +223,4 @@ def _decoded(raw: bytes, kind: type[Value], path: str) -> Value:
     try:
         return msgspec.json.decode(raw, type=kind)
     except msgspec.ValidationError as error:
-        raise InvalidRequest(f"{path}: {error}") from None
+        raise explained(error, path) from None

@@ -117,7 +117,7 @@ def test_recorded_listing_pins_the_tools_of_later_requests() -> None:
     own = toolset(tools=[{"name": "mine", "input_schema": {}}])
     assert servers(asked(server(), tools=[own], said=said))[0].listing == (Listed("mine", "", b"{}"),)
     assert servers(asked(server(name="other"), said=said))[0].listing is None
-    with pytest.raises(InvalidRequest, match=r"messages\.1\.content\.0: "):
+    with pytest.raises(InvalidRequest, match=r"messages\.1\.content\.0\.mcp_server_name: Field required"):
         servers(asked(server(), said=[{"type": "mcp_tool_listing", "tools": []}]))
 
 
@@ -142,7 +142,9 @@ def test_request_without_servers_has_none() -> None:
 @pytest.mark.parametrize(
     ("given", "path"),
     [
-        ([{"name": "files"}], "mcp_servers"),
+        ([{"name": "files"}], "mcp_servers.0.url: Field required"),
+        ([server(authorization_token=5)], "mcp_servers.0.authorization_token: Input should be a valid string"),
+        ([server(tool_configuration=[])], "mcp_servers.0.tool_configuration: Input should be a valid dictionary"),
         ([server(type="stdio")], "mcp_servers.0.type"),
         ([server(name="")], "mcp_servers.0.name"),
         ([server(url="file:///etc/passwd")], "mcp_servers.0.url"),
