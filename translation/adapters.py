@@ -20,8 +20,8 @@ from translation.providers.profiles import Profile
 from translation.relay import RelayWriter
 from translation.remedies import Remedy, remedy, remembered
 from translation.state import OUR_SIGNATURE
-from translation.values import Note, Request
-from translation.writer import NONE_HOSTED, BlockWriter
+from translation.values import Note, Request, ThinkingConfig
+from translation.writer import NONE_HOSTED, BlockWriter, Showing
 
 ADAPTERS: dict[str, Adapter] = {
     "openai_chat": OpenAIChat(),
@@ -67,11 +67,18 @@ def writer(profile: Profile, request: Request, message_id: str, hosted: Mapping[
     return BlockWriter(
         signature=OUR_SIGNATURE + message_id,
         eager=frozenset(tool.name for tool in request.tools if tool.eager),
-        omit_thinking=request.thinking is not None and request.thinking.display == "omitted",
+        thinking=_shown(request.thinking),
         live=request.stream,
         hosted=hosted or NONE_HOSTED,
         toolsets={tool.name: tool.toolset for tool in request.tools if tool.toolset},
     )
+
+
+def _shown(thinking: ThinkingConfig | None) -> Showing:
+    """A model that cannot be told not to think thinks, but who has switched it off is not shown any."""
+    if thinking is None:
+        return "shown"
+    return "hidden" if thinking.kind == "disabled" else "omitted" if thinking.display == "omitted" else "shown"
 
 
 class Healed(Struct, frozen=True):

@@ -6,7 +6,7 @@ come out one after the other, and an illegal order cannot be written.
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import assert_never
+from typing import Literal, assert_never
 
 from translation.accumulator import unfolded
 from translation.errors import UpstreamProtocolError
@@ -36,6 +36,8 @@ from translation.hosted import Offer, call_block
 from translation.names import is_name
 from translation.unicode import json_string
 from translation.values import Usage
+
+Showing = Literal["shown", "omitted", "hidden"]
 
 NONE_HOSTED: Mapping[str, Offer] = {}
 NO_TOOLSETS: Mapping[str, str] = {}
@@ -71,6 +73,7 @@ class BlockWriter:
     be taken back. If the upstream falls silent before that, it is `release`d: its block starts, its arguments follow.
     `eager` names tools whose arguments go out live. Neither is so (`live`) when the answer is folded into one message.
     `hosted` are the tools that the bridge runs itself, by their names; `toolsets` the families of members.
+    `thinking` may be `omitted`, blocks without their text, or `hidden`, as if there were none.
     """
 
     def __init__(
@@ -78,7 +81,7 @@ class BlockWriter:
         *,
         signature: str,
         eager: frozenset[str] = frozenset(),
-        omit_thinking: bool = False,
+        thinking: Showing = "shown",
         live: bool = True,
         hosted: Mapping[str, Offer] = NONE_HOSTED,
         toolsets: Mapping[str, str] = NO_TOOLSETS,
@@ -86,7 +89,7 @@ class BlockWriter:
         self._signature = signature
         self._eager = eager - hosted.keys() if live else frozenset()  # what the bridge runs, clients see whole
         self._live_calls = live
-        self._omit_thinking = omit_thinking
+        self._thinking = thinking
         self._hosted = hosted
         self._toolsets = toolsets
         self._index = 0  # of the next block
@@ -202,9 +205,9 @@ class BlockWriter:
                     self._ensure("text", b'{"type":"text","text":""}', out)
                     out.append(BlockDelta(self._index - 1, "text_delta", text))
             case ThinkingDelta(text=text):
-                if text:
+                if text and self._thinking != "hidden":
                     self._ensure("thinking", b'{"type":"thinking","thinking":"","signature":""}', out)
-                    if not self._omit_thinking:
+                    if self._thinking == "shown":
                         out.append(BlockDelta(self._index - 1, "thinking_delta", text))
             case Citation(citation=citation):
                 if self._open == "text":

@@ -1,10 +1,13 @@
 """Which adapter and writer a profile has, and what a refused request is sent as instead."""
 
 import msgspec
+import pytest
+from msgspec.structs import replace
 
 from translation.adapter import Target, UpstreamRequest
 from translation.adapters import adapter, healed, writer
 from translation.errors import OPAQUE_STATE_REJECTED, UpstreamRefused
+from translation.events import BlockDelta, BlockStart, ThinkingDelta
 from translation.providers.profiles import PROFILES
 from translation.relay import RelayWriter
 from translation.values import Message, Request, Text, ThinkingConfig, Tool
@@ -28,6 +31,20 @@ def refusal(message: str) -> bytes:
 def test_anthropic_answers_are_relayed_and_all_others_written() -> None:
     assert isinstance(writer(PROFILES["anthropic"], REQUEST, "msg_1"), RelayWriter)
     assert isinstance(writer(PROFILES["openai"], REQUEST, "msg_1"), BlockWriter)
+
+
+@pytest.mark.parametrize(
+    ("thinking", "blocks", "deltas"),
+    [
+        (None, 1, 1),
+        (ThinkingConfig("enabled", 2048), 1, 1),
+        (ThinkingConfig("adaptive", display="omitted"), 1, 0),
+        (ThinkingConfig("disabled"), 0, 0),
+    ],
+)
+def test_thinking_is_shown_as_the_client_wants_it(thinking: ThinkingConfig | None, blocks: int, deltas: int) -> None:
+    written = writer(PROFILES["openai"], replace(REQUEST, thinking=thinking), "msg_1").feed([ThinkingDelta("hm")])
+    assert [type(event) for event in written] == [BlockStart] * blocks + [BlockDelta] * deltas
 
 
 def test_a_refused_parameter_is_left_out_and_remembered() -> None:

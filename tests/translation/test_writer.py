@@ -31,7 +31,7 @@ from translation.events import (
     WireEvent,
 )
 from translation.values import Usage
-from translation.writer import BlockWriter
+from translation.writer import BlockWriter, Showing
 
 USAGE = Usage(1, 2)
 SEARCH = b'{"type":"server_tool_use","id":"s","name":"web_search","input":{}}'
@@ -120,9 +120,9 @@ def interleavings(draw: st.DrawFn) -> list[Event]:
     return events
 
 
-@given(interleavings(), st.booleans(), st.booleans())
-def test_any_interleaving_gives_legal_grammar(events: list[Event], live: bool, omit: bool) -> None:
-    check(write(events, eager=frozenset({"eager"}), live=live, omit_thinking=omit))
+@given(interleavings(), st.booleans(), st.sampled_from(["shown", "omitted", "hidden"]))
+def test_any_interleaving_gives_legal_grammar(events: list[Event], live: bool, thinking: Showing) -> None:
+    check(write(events, eager=frozenset({"eager"}), live=live, thinking=thinking))
 
 
 @given(interleavings(), st.booleans())
@@ -241,8 +241,13 @@ def test_thinking_is_signed_before_it_stops() -> None:
 
 
 def test_omitted_thinking_is_a_signed_block_without_text() -> None:
-    (block,) = content(write([ThinkingDelta("secret")], omit_thinking=True))
+    (block,) = content(write([ThinkingDelta("secret")], thinking="omitted"))
     assert block == {"type": "thinking", "thinking": "", "signature": "sig"}
+
+
+def test_hidden_thinking_leaves_no_trace() -> None:
+    wire = write([ThinkingDelta("secret"), TextDelta("a"), ThinkingDelta("more"), TextDelta("b")], thinking="hidden")
+    assert content(wire) == [{"type": "text", "text": "ab"}]
 
 
 REASONS: list[tuple[Reason, list[Event], str]] = [
