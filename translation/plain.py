@@ -86,14 +86,14 @@ def reference(block: ToolReference) -> str:
 def summary(block: ServerToolUse | ServerToolResult | Other) -> str:
     """What a provider ran itself, or a block that nobody knows: its JSON without what only its maker can read."""
     if isinstance(block, ServerToolUse):
-        return f"[{block.type} {block.name}: {block.input.decode('utf-8', 'replace')[:LIMIT]}]"
+        return f"[{block.type} {block.name}: {_short(block.input.decode('utf-8', 'replace'))}]"
     try:
         value = _readable(msgspec.json.decode(block.raw))
     except UNREADABLE:
         return f"[{block.type}]"
     if isinstance(block, Other) and (told := compacted(block)):
         return f"[{block.type}: {told}]"
-    return f"[{block.type}: {msgspec.json.encode(value).decode()[:LIMIT]}]"
+    return f"[{block.type}: {_short(msgspec.json.encode(value).decode())}]"
 
 
 def compacted(block: Other) -> str:
@@ -126,6 +126,10 @@ def words(block: Block) -> str:
             return summary(block)
         case _:
             return ""
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LIMIT else f"{text[:LIMIT]}... ({len(text) - LIMIT} more characters were left out)"
 
 
 def _readable(value: object) -> object:

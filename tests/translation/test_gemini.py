@@ -240,6 +240,15 @@ def test_what_gemini_searched_itself_is_no_part_of_its_answer() -> None:
     assert rules(given) == []
 
 
+def test_a_block_in_a_result_that_is_told_in_words_is_recorded() -> None:
+    state = Other("browser_state", b'{"type":"browser_state","url":"https://x"}')
+    use = ToolUse("toolu_a", "get_weather", b"{}")
+    given = request(HELLO, Message("assistant", (use,)), Message("user", (ToolResult("toolu_a", (state,)),)))
+    (said,) = body(given)["contents"][2]["parts"]
+    assert said["functionResponse"]["response"] == {"output": '[browser_state: {"url":"https://x"}]'}
+    assert rules(given) == ["block-summarised"]
+
+
 # ---------------------------------------------------------------- generationConfig
 
 

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from translation.plain import document, filename, join, reference, search_result, summary, unpacked
+from translation.plain import LIMIT, document, filename, join, reference, search_result, summary, unpacked
 from translation.values import (
     Document,
     Image,
@@ -82,6 +82,14 @@ def test_a_page_that_a_server_fetched_is_told_unless_it_is_a_file(source: dict[s
     found = summary(ServerToolResult("web_fetch_tool_result", "srvtoolu_1", raw))
     content = b'{"content":{"url":"https://x","content":{"source":%b}}}' % told
     assert found == f"[web_fetch_tool_result: {content.decode()}]"
+
+
+def test_a_summary_says_what_it_leaves_out_of_a_long_block() -> None:
+    long = "a" * LIMIT
+    found = summary(Other("new", msgspec.json.encode({"type": "new", "text": long})))
+    assert found == f'[new: {{"text":"{long[9:]}... (11 more characters were left out)]'
+    assert summary(ServerToolUse("s", "run", long.encode())) == f"[server_tool_use run: {long}]"
+    assert "(1 more" in summary(ServerToolUse("s", "run", long.encode() + b"b"))
 
 
 def test_an_unknown_block_that_is_not_json_is_named() -> None:

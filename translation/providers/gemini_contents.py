@@ -154,6 +154,9 @@ class _Contents:
                     rest += self._part(piece, path, index, new=index >= self._newest)
                 continue
             pieces = tuple(piece for inner in block.blocks for piece in self._pieces(inner, path, index))
+            for piece in pieces:
+                if type(piece) is not Text:
+                    self._summarised(piece)
             lifted = [
                 part
                 for inner, item in enumerate(pieces)
@@ -197,11 +200,14 @@ class _Contents:
                 return self._worded(block)
 
     def _worded(self, block: Block) -> list[object]:
+        self._summarised(block)
+        return _text(plain.words(block))
+
+    def _summarised(self, block: Block) -> None:
         if isinstance(block, ServerToolUse | ServerToolResult | Other):
             note = Note("degradation", "block-summarised", f"a `{block.type}` block was summarised as text")
             if note not in self._notes:
                 self._notes.append(note)
-        return _text(plain.words(block))
 
     def _refused(self, block: Image | Document, path: str, index: int, *, new: bool) -> list[object]:
         """What Gemini cannot read: the client's fault in the newest turn, a gap in a tool's result or an older turn."""
