@@ -126,9 +126,12 @@ class _Repair:
             yield from messages
 
     def _heard(self, index: int, message: Message) -> Iterator[Message]:
-        """A system message without empty texts; none when nothing else is in it."""
+        """A system message without empty texts; none when nothing else is in it.
+
+        One that changes the effort from there on says nothing, and is Anthropic's to read.
+        """
         blocks = tuple(block for block in message.blocks if type(block) is not Text or not is_blank(block))
-        if blocks and len(blocks) == len(message.blocks):
+        if (blocks and len(blocks) == len(message.blocks)) or (message.options and self._native):
             yield message
             return
         self._note("empty-dropped", index, "an empty text of a system message was left out")

@@ -89,7 +89,7 @@ def _ended(messages: list[Message], notes: list[Note]) -> Iterator[Message]:
             message = joined([held, message], notes, index)
         elif held is not None:
             yield _with_end(held, index - 1, notes)
-        held = message if _is_thinking(message.blocks[-1]) else None
+        held = message if any(map(_is_thinking, message.blocks[-1:])) else None
         if held is None:
             yield message
     if held is not None:
