@@ -20,7 +20,7 @@ from translation.providers.profiles import Profile
 from translation.relay import RelayWriter
 from translation.remedies import Remedy, remedy, remembered
 from translation.state import OUR_SIGNATURE
-from translation.values import Note, Request, ThinkingConfig
+from translation.values import Note, Request
 from translation.writer import NONE_HOSTED, BlockWriter, Showing
 
 ADAPTERS: dict[str, Adapter] = {
@@ -64,21 +64,19 @@ def writer(profile: Profile, request: Request, message_id: str, hosted: Mapping[
         return HostedRelay(hosted)
     if relays(profile):
         return RelayWriter(message_id if request.thread is not None else "")  # a thread goes on by its message's id
+    shown: Showing = "shown"
+    if request.thinking is not None and request.thinking.kind == "disabled":
+        shown = "hidden"  # some models cannot be told not to think
+    elif request.thinking is not None and request.thinking.display == "omitted":
+        shown = "omitted"
     return BlockWriter(
         signature=OUR_SIGNATURE + message_id,
         eager=frozenset(tool.name for tool in request.tools if tool.eager),
-        thinking=_shown(request.thinking),
+        thinking=shown,
         live=request.stream,
         hosted=hosted or NONE_HOSTED,
         toolsets={tool.name: tool.toolset for tool in request.tools if tool.toolset},
     )
-
-
-def _shown(thinking: ThinkingConfig | None) -> Showing:
-    """A model that cannot be told not to think thinks, but who has switched it off is not shown any."""
-    if thinking is None:
-        return "shown"
-    return "hidden" if thinking.kind == "disabled" else "omitted" if thinking.display == "omitted" else "shown"
 
 
 class Healed(Struct, frozen=True):
