@@ -2,7 +2,7 @@
 
 from translation.patterns import matches
 from translation.providers.profiles import Profile
-from translation.values import Note, Request
+from translation.values import Message, Note, Request, ToolResult
 
 SCALE = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 USUAL = ("low", "medium", "high")  # of a reasoning model that the profile says nothing more exact about
@@ -33,6 +33,21 @@ def wanted(request: Request) -> str:
     if thinking.budget_tokens is None:
         return "medium"
     return "low" if thinking.budget_tokens <= 4096 else "medium" if thinking.budget_tokens <= 16384 else "high"
+
+
+def changed(messages: tuple[Message, ...], level: str) -> str:
+    """The level that system messages leave an answer with: each holds for the user's new input before or after it."""
+    asked, fresh = "", False  # `fresh`: the user's last turn is still to be answered, and more than tool results
+    for message in messages:
+        if message.role == "assistant":
+            fresh = False
+        elif message.role == "user":
+            fresh = fresh or any(type(block) is not ToolResult for block in message.blocks)
+        else:
+            asked = message.effort or asked
+        if fresh and asked:
+            level, asked = asked, ""
+    return level
 
 
 def scale(profile: Profile, model: str) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from translation import plain, toolsets
 from translation.deferred import available, spoken
+from translation.effort import changed
 from translation.legal import exchanged, is_acceptable
 from translation.providers.profiles import Profile
 from translation.results import Call, answered, demoted, is_blank
@@ -44,12 +45,13 @@ def repair(request: Request, profile: Profile) -> tuple[Request, tuple[Note, ...
     notes: list[Note] = []
     native = profile.dialect == "anthropic"
     given = list(request.messages)
-    first = 0
+    first, efforts = 0, False
     tools = request.tools if native else toolsets.offered(available(request, notes))
     if not native:
         for index, message in enumerate(given):
             if message.role == "system":
                 given[index] = told(message) if profile.mid_system else _reminder(told(message), index, notes)
+                efforts = efforts or bool(message.effort)
             elif message.blocks and type(message.blocks[0]) is Other and plain.compacted(message.blocks[0]):
                 first = index
     if first:
@@ -58,6 +60,8 @@ def repair(request: Request, profile: Profile) -> tuple[Request, tuple[Note, ...
     if tools is not request.tools and any(tool.toolset for tool in tools):
         given = [toolsets.called(message) for message in given]
     messages = tuple(_Repair(notes, native=native).run(given, first))
+    if efforts:
+        request = replace(request, effort=changed(request.messages, request.effort))
     if tools is not request.tools:
         choice = toolsets.chosen(request.tool_choice, tools)
         request = replace(request, tools=tools, tool_choice=choice, raw_tools=b"")
@@ -131,7 +135,7 @@ class _Repair:
         One that changes the effort from there on says nothing, and is Anthropic's to read.
         """
         blocks = tuple(block for block in message.blocks if type(block) is not Text or not is_blank(block))
-        if (blocks and len(blocks) == len(message.blocks)) or (message.options and self._native):
+        if (blocks and len(blocks) == len(message.blocks)) or (self._native and (message.options or message.effort)):
             yield message
             return
         self._note("empty-dropped", index, "an empty text of a system message was left out")

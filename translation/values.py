@@ -149,6 +149,7 @@ class Message(Struct, frozen=True):
     raw: bytes = b""  # the message as the client wrote it; b"" once the bridge changed or made it
     origin: Origin | None = None  # set by hydration on assistant messages that the bridge delivered
     options: tuple[str, ...] = ()  # fields beside role and content that only Anthropic knows: `clear_at`
+    effort: str = ""  # which a system message sets for what follows it
 
 
 # ---------------------------------------------------------------- the rest of a request

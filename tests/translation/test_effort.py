@@ -2,9 +2,9 @@
 
 import pytest
 
-from translation.effort import effort, is_reasoning, nearest, scale
+from translation.effort import changed, effort, is_reasoning, nearest, scale
 from translation.providers.profiles import PROFILES
-from translation.values import Request, ThinkingConfig
+from translation.values import Message, Request, Text, ThinkingConfig, ToolResult
 
 OPENAI = PROFILES["openai-responses"]
 XAI = PROFILES["xai"]
@@ -73,3 +73,32 @@ def test_reasoning_models_are_known_by_pattern_in_any_letter_case() -> None:
     assert is_reasoning(OPENAI, "GPT-5.5")
     assert is_reasoning(PROFILES["openai"], "gpt-6-luna")
     assert not is_reasoning(OPENAI, "gpt-4.1")
+
+
+ASK, ANSWER = Message("user", (Text("q"),)), Message("assistant", (Text("a"),))
+RESULT = Message("user", (ToolResult("t"),))
+LOW, MAX, TOLD = Message("system", (), effort="low"), Message("system", (), effort="max"), Message("system", ())
+
+
+@pytest.mark.parametrize(
+    ("messages", "level"),
+    [
+        ((ASK,), "high"),
+        ((ASK, LOW), "low"),
+        ((ASK, TOLD, LOW), "low"),
+        ((LOW, ASK), "low"),
+        ((ASK, ANSWER, LOW), "high"),
+        ((ASK, ANSWER, LOW, ASK), "low"),
+        ((ASK, ANSWER, LOW, RESULT), "high"),
+        ((ASK, ANSWER, RESULT, LOW), "high"),
+        ((ASK, ANSWER, RESULT, LOW, ANSWER, ASK), "low"),
+        ((ASK, ANSWER, RESULT, ASK, LOW), "low"),
+        ((ASK, LOW, ANSWER, ASK, ANSWER, ASK), "low"),
+        ((ASK, LOW, ANSWER, MAX, ASK), "max"),
+        ((ASK, LOW, MAX), "max"),
+    ],
+)
+def test_an_effort_of_a_system_message_begins_with_the_users_new_input(
+    messages: tuple[Message, ...], level: str
+) -> None:
+    assert changed(messages, "high") == level

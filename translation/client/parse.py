@@ -54,6 +54,8 @@ T = TypeVar("T")
 _RAWS = msgspec.json.Decoder(list[Raw])
 _MESSAGE = msgspec.json.Decoder(MessageWire)
 _OTHER = msgspec.json.Decoder(OtherWire)
+_OUTPUT: msgspec.json.Decoder[dict[str, Raw] | None] = msgspec.json.Decoder(dict[str, Raw] | None)
+_EFFORT: msgspec.json.Decoder[str | None] = msgspec.json.Decoder(str | None)
 _STRING = msgspec.json.Decoder(str)
 _STRINGS = msgspec.json.Decoder(list[str])
 _INTEGER = msgspec.json.Decoder(int)
@@ -155,8 +157,9 @@ def _parsed(raw: bytes, path: str) -> Message:
     match wire.role:
         case "user" | "assistant" | "system" as role:
             content = values(wire.content, inside) if isinstance(wire, MessageWire) else blocks(wire.content, inside)
-            usual = wire.clear_at is NULL and wire.output_config is NULL
-            return Message(role, content, raw, None, () if usual else _options(wire))
+            if wire.clear_at is NULL and wire.output_config is NULL:
+                return Message(role, content, raw)
+            return Message(role, content, raw, None, *_options(wire, path + ".output_config"))
         case other:
             raise one_of(path + ".role", ROLES, other)
 
@@ -168,9 +171,14 @@ def _wire(raw: bytes, path: str) -> MessageWire | OtherWire:
         return decode(_OTHER, raw, path)
 
 
-def _options(wire: MessageWire | OtherWire) -> tuple[str, ...]:
-    given = (("clear_at", wire.clear_at, b'"never"'), ("output_config", wire.output_config, b"{}"))
-    return tuple([name for name, raw, usual in given if bytes(raw) not in (b"null", usual)])
+def _options(wire: MessageWire | OtherWire, path: str) -> tuple[tuple[str, ...], str]:
+    """What only Anthropic knows of them, and the effort."""
+    names = [] if bytes(wire.clear_at) in (b"null", b'"never"') else ["clear_at"]
+    output = decode(_OUTPUT, wire.output_config, path) or {}
+    effort = decode(_EFFORT, output.pop("effort", NULL), path + ".effort") or ""
+    if effort and effort not in options.EFFORTS:
+        raise one_of(path + ".effort", options.EFFORTS, effort)
+    return (*names, *(["output_config"] if output else ())), effort
 
 
 def parse_system(raw: Raw | bytes) -> tuple[Text, ...]:

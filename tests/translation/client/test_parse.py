@@ -207,6 +207,26 @@ def test_every_role_is_read_in_order_with_its_bytes() -> None:
     assert [json.loads(message.raw) for message in request.messages] == messages
 
 
+@pytest.mark.parametrize(
+    ("fields", "options", "effort"),
+    [
+        ({"clear_at": "never", "output_config": None}, (), ""),
+        ({"clear_at": "next_user_message"}, ("clear_at",), ""),
+        ({"output_config": {}}, (), ""),
+        ({"output_config": {"effort": None}}, (), ""),
+        ({"output_config": {"effort": "low"}}, (), "low"),
+        (
+            {"clear_at": "next_user_message", "output_config": {"effort": "max", "odd": 1}},
+            ("clear_at", "output_config"),
+            "max",
+        ),
+    ],
+)
+def test_what_a_system_message_sets_is_read(fields: Any, options: tuple[str, ...], effort: str) -> None:
+    (message,) = read(messages=[{"role": "system", "content": [], **fields}]).messages
+    assert (message.blocks, message.options, message.effort) == ((), options, effort)
+
+
 def test_system_is_a_string_or_text_blocks() -> None:
     assert read(system="be kind").system == (Text("be kind"),)
     assert read(system="").system == ()

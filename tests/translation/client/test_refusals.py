@@ -58,6 +58,18 @@ TOP_LEVEL = [
         "messages.0.role: Input should be 'user', 'assistant' or 'system', not 'tool'",
     ),
     ({"messages": [{"role": "user"}]}, "messages.0.content: Field required"),
+    (
+        {"messages": [{"role": "system", "content": [], "output_config": {"effort": "huge"}}]},
+        "messages.0.output_config.effort: Input should be 'low', 'medium', 'high', 'xhigh' or 'max', not 'huge'",
+    ),
+    (
+        {"messages": [{"role": "system", "content": [], "output_config": {"effort": 5}}]},
+        "messages.0.output_config.effort: Input should be a valid string",
+    ),
+    (
+        {"messages": [{"role": "system", "content": [], "output_config": 5}]},
+        "messages.0.output_config: Input should be a valid dictionary",
+    ),
     ({"messages": [{"role": "user", "content": None}]}, "messages.0.content: Input should be a valid list"),
     ({"messages": [{"role": "user", "content": 5}]}, "messages.0.content: Input should be a valid list"),
     ({"messages": [{"role": "user", "content": {}}]}, "messages.0.content: Input should be a valid list"),

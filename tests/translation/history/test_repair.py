@@ -212,11 +212,12 @@ def test_system_messages_become_reminders_where_they_stand_after_results() -> No
 
 def test_a_system_message_that_only_changes_the_effort_stays_where_anthropic_reads_it() -> None:
     """Thinking after it is refused when it is moved or removed."""
-    change = Message("system", (), b"as sent", options=("output_config",))
+    change = Message("system", (), b"as sent", effort="low")
     request = Request(model="m", max_tokens=1, messages=(user("a"), assistant("b"), change, user("c"), change))
     assert repair(request, NATIVE)[0] is request
     assert Anthropic().build(request, Target("anthropic", "m", NATIVE)).body.count(b"as sent") == 5
     assert said(*request.messages)[0] == [("user", (Text("a"),)), ("assistant", (Text("b"),)), ("user", (Text("c"),))]
+    assert [repair(request, profile)[0].effort for profile in (NATIVE, CHAT)] == ["", "low"]
 
 
 def test_a_target_that_takes_system_messages_gets_them_but_never_between_a_call_and_its_result() -> None:
