@@ -309,3 +309,48 @@ def test_counts_of_zero_are_none() -> None:
     (finished,) = run({"type": "response.completed", "response": counted})
     assert isinstance(finished, Finished)
     assert finished.usage is None
+
+
+def begun(place: int, **item: object) -> dict[str, object]:
+    return {"type": "response.output_item.added", "output_index": place, "item": item}
+
+
+def test_reasoning_goes_back_also_where_only_the_closing_event_has_it() -> None:
+    """A server that says of no item that it is done: what it streamed is not told twice, and its state is not lost."""
+    thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"}
+    message = {"type": "message", "id": "msg_1", "content": [{"type": "output_text", "text": "Hi"}]}
+    calls = [
+        {"type": "function_call", "id": f"fc_{name}", "call_id": name, "name": "f", "arguments": '{"a":1}'}
+        for name in "ab"
+    ]
+    output = [thought, message, calls[0], {**thought, "id": "rs_2"}, calls[1]]
+    pieces = [
+        {"type": "response.function_call_arguments.delta", "output_index": place, "delta": '{"a":1}'}
+        for place in (2, 4)
+    ]
+    events = run(
+        begun(0, type="reasoning", id="rs_1"),
+        {"type": "response.reasoning_summary_text.delta", "item_id": "rs_1", "output_index": 0, "delta": "Hm."},
+        {"type": "response.output_text.delta", "item_id": "msg_other", "output_index": 1, "delta": "Hi"},
+        begun(2, **{**calls[0], "arguments": ""}),
+        pieces[0],
+        {"type": "response.reasoning_summary_text.delta", "item_id": "rs_2", "output_index": 3, "delta": "Hm."},
+        begun(4, **{**calls[1], "arguments": ""}),
+        pieces[1],
+        {"type": "response.completed", "response": {"status": "completed", "output": output}},
+    )
+    assert [type(event).__name__ for event in events if not isinstance(event, Finished)] == [
+        "ThinkingDelta", "TextDelta", "ToolStarted", "ToolArguments", "ThinkingDelta", "ToolStarted", "ToolArguments",
+        "ToolEnded", "ToolEnded",
+    ]  # fmt: skip
+    ended = [msgspec.json.decode(event.state) for event in events if isinstance(event, ToolEnded)]
+    assert [state["id"] for state in ended] == ["fc_a", "fc_b"]
+    assert ended[0]["texts"] == [{"length": 2, "id": "msg_1", "reasoning": [thought]}]
+    assert [item["id"] for item in ended[1]["reasoning"]] == ["rs_2"]
+
+
+def test_a_call_that_the_token_limit_cut_off_is_not_run_where_only_the_closing_event_has_it() -> None:
+    call = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "f", "arguments": ""}
+    limit = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}, "output": [call]}
+    events = describe(run(begun(0, **call), {"type": "response.incomplete", "response": limit}))
+    assert [event["type"] for event in events] == ["ToolStarted", "ToolDropped", "Finished"]

@@ -58,9 +58,12 @@ class Items:
         self.begun: list[Item] = []
         self._known: dict[int | str, Item] = {}  # by id and by index; "" where an event tells neither
 
-    def called(self, call_id: str) -> Item | None:
-        """The call of this id that has not ended yet."""
-        return next((item for item in self.begun if item.call >= 0 and item.call_id == call_id), None)
+    def unended(self, item: OutputItem) -> Item | None:
+        """What was told of an item of a response's output without a word that it is done."""
+        open_ = [each for each in self.begun if each.kind == item.type and each.told and not each.done]
+        if item.type == "function_call":
+            return next((each for each in open_ if each.call >= 0 and each.call_id == (item.call_id or item.id)), None)
+        return next((each for each in open_ if each.id == item.id), open_[0] if open_ else None)
 
     def untold(self, output: Sequence[OutputItem]) -> set[int]:
         """The places in a response's output of what did not come before it."""

@@ -256,24 +256,26 @@ class ResponsesStream:
 
     def _completed(self, frame: Frame, out: list[Event]) -> None:
         response = RESPONSE.decode(frame.response or b"{}")
-        self._rest(response, out)
         said = frame.type.removeprefix("response.")
         self._conclude(response, said if response.status in UNENDED else response.status or said, out)
 
-    def _rest(self, response: Response, out: list[Event]) -> None:
-        """Some gateways tell all of it at the end, or all of one kind, or the last of a kind."""
+    def _rest(self, response: Response, status: str, out: list[Event]) -> None:
+        """Some gateways tell all of it at the end, or all of one kind, or the last of a kind, or only what is done."""
         raws = response.output or ()
         output = list(map(ITEM.decode, raws))
         untold = self._items.untold(output)
         for index, (item, raw) in enumerate(zip(output, raws, strict=True)):
+            opened = self._items.unended(item)
             if index in untold:
                 opened = self._items.begin(Frame(output_index=index), item.id or "", item.type)
+            elif item.type == "function_call" and status != "completed":
+                continue  # the token limit may have cut it off
+            if opened is not None:
                 opened.done = True
                 self._item(opened, item, raw, out)
-            elif (known := self._items.called(item.call_id or "")) is not None:
-                known.final = written(item.arguments) or known.final
 
     def _conclude(self, response: Response, status: str, out: list[Event]) -> None:
+        self._rest(response, status, out)
         if status == "failed" or bytes(response.error) not in (b"", b"null"):
             complaint = read(b'{"error":%b}' % bytes(response.error)) or SILENT
             if complaint.code in POLICIES:

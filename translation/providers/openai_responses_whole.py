@@ -50,5 +50,4 @@ class ResponsesWhole(ResponsesStream):
             self._end(Failed(in_band(complaint)), out)
             return
         self._response_id = response.id or ""
-        self._rest(response, out)
         self._conclude(response, response.status or "completed", out)
