@@ -65,14 +65,16 @@ class Items:
             return next((each for each in open_ if each.call >= 0 and each.call_id == (item.call_id or item.id)), None)
         return next((each for each in open_ if each.id == item.id), open_[0] if open_ else None)
 
-    def untold(self, output: Sequence[OutputItem]) -> set[int]:
-        """The places in a response's output of what did not come before it."""
+    def told_all(self, output: Sequence[OutputItem]) -> bool:
+        """Whether each item of a response's output came before it and was done, as it should be."""
         for item in output:
             found = self._known.get(item.id) if item.id else None
             if found is None or not found.done or found.kind != item.type:
-                break
-        else:
-            return set()  # as it should be
+                return False
+        return True
+
+    def untold(self, output: Sequence[OutputItem]) -> set[int]:
+        """The places in a response's output of what did not come before it."""
         return {place for kind in {item.type for item in output} for place in self._untold(kind, output)}
 
     def _untold(self, kind: str, output: Sequence[OutputItem]) -> list[int]:

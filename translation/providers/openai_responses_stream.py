@@ -263,6 +263,8 @@ class ResponsesStream:
         """Some gateways tell all of it at the end, or all of one kind, or the last of a kind, or only what is done."""
         raws = response.output or ()
         output = list(map(ITEM.decode, raws))
+        if self._items.told_all(output):
+            return
         untold = self._items.untold(output)
         for index, (item, raw) in enumerate(zip(output, raws, strict=True)):
             opened = self._items.unended(item)
