@@ -20,11 +20,12 @@ from conversations.store.hosted import Ran
 from conversations.store.reads import Answer
 from translation import adapters, policies
 from translation.adapter import UpstreamRequest
+from translation.arguments import respelled
 from translation.chain import ROOT, chain
 from translation.chain import link as chain_link
 from translation.client.identity import MODE, Identity
 from translation.client.parse import parse_system
-from translation.client.stored import fingerprint, is_content, parse_message
+from translation.client.stored import fingerprint, is_content, parse_message, parse_told
 from translation.client.tools import tools as parse_tools
 from translation.errors import InvalidRequest, ThreadRefused
 from translation.history import repair
@@ -268,7 +269,7 @@ async def _completed(
             f"{'thread' if request.thread else MODE}: the text of this conversation is no longer kept",
             code="thread_unsupported_request",
         )
-    history = tuple(parse_message(item.role, item.content) for item in stored)
+    history = tuple(parse_told(item.role, item.content) for item in stored)
     changed = await _in_context(state, conversation, request, base)
     whole = replace(changed, messages=history + request.messages)
     return whole, (*(item.chain_hash for item in stored), *chain(request.messages, base.answer_hash))
@@ -308,7 +309,7 @@ async def _history_of(state: State, conversation: Conversation, turn: int) -> tu
     head = base.answer_hash or base.head_hash
     ours = base.conversation.id == conversation.row.id
     stored = await (state.path(conversation, head) if ours else state.path_elsewhere(base.conversation.id, head))
-    history = tuple(parse_message(item.role, item.content) for item in stored if is_content(item.content))
+    history = tuple(parse_told(item.role, item.content) for item in stored if is_content(item.content))
     if len(history) != len(stored):
         return ()  # a key that keeps no text: the call is rebuilt from its mapping
     if not base.answer_hash and history and (links := await state.turn_links(turn)):
@@ -320,7 +321,7 @@ async def _history_of(state: State, conversation: Conversation, turn: int) -> tu
 
 def _seen(link: Link, run: Ran | None) -> ToolUse | ServerToolUse:
     """A call that a client has seen before the turn broke off."""
-    arguments = link.arguments or b"{}"
+    arguments = respelled(link.arguments or b"{}")
     if run is None:
         return ToolUse(link.tool_use_id, link.name, arguments, link)
     block = call_block(link.tool_use_id, Offer(link.name, run.server_name, run.tool_name))

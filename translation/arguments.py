@@ -87,6 +87,17 @@ def _after_placeholder(text: str) -> str:
     return text
 
 
+def respelled(raw: bytes) -> bytes:
+    """Arguments as clients write JSON that they have read: without blanks and escapes that need not be.
+
+    A history is the same bytes then, whether the client tells it or the store.
+    """
+    try:
+        return msgspec.json.encode(msgspec.json.decode(raw))
+    except msgspec.DecodeError:
+        return raw  # a number that no float holds
+
+
 def is_object(text: str) -> bool:
     return text.startswith("{") and isinstance(_decoded(text), dict)
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from translation.arguments import respelled
 from translation.errors import UnknownToolResult
 from translation.values import Link, Message, Note, Origin, Request, ServerToolUse, ToolResult, ToolUse
 
@@ -148,7 +149,7 @@ def restore(request: Request, snapshot: Snapshot, history: tuple[Message, ...]) 
 
 
 def _rebuilt(links: list[Link], snapshot: Snapshot) -> Message:
-    calls = tuple(ToolUse(link.tool_use_id, link.name, link.arguments or b"{}", link) for link in links)
+    calls = tuple(ToolUse(link.tool_use_id, link.name, respelled(link.arguments or b"{}"), link) for link in links)
     alone = len({link.turn_id for link in links}) == 1
     return Message("assistant", calls, origin=snapshot.origins.get(links[0].turn_id) if alone else None)
 

@@ -350,6 +350,26 @@ def test_a_thread_goes_on_with_only_what_is_new(client: Client, served: Served, 
 ELSEWHERE: list[Any] = [{"role": ("user", "assistant")[n % 2], "content": f"Word {n}."} for n in range(40)]
 
 
+def test_a_history_is_the_same_bytes_whether_the_client_tells_it_or_the_store(client: Client, served: Served) -> None:
+    """The SDKs' tool runners begin each prompt with all of it and go on with only what is new."""
+    function = {"name": "get_weather", "arguments": '{"city": "\\u00c5lesund", "days": [1, 2]}'}
+    call = {"index": 0, "id": "c1", "type": "function", "function": function}
+    for _ in range(2):
+        served.chat(sse_answer(chat.chunk({"tool_calls": [call]}), chat.chunk({}, "tool_calls"), chat.DONE))
+    served.chat(chat.text("Rain."))
+    threads = {"anthropic-beta": "message-threads-2026-08-12"}
+    history: list[object] = ["Hi"]
+    blocks = folded(client.events(*history, tools=[TOOL], thread={"type": "create"}, headers=threads))
+    history += [{"role": "assistant", "content": blocks}, result(blocks[0]["id"])]
+    events = client.events(*history, tools=[TOOL], thread={"type": "create"}, headers=threads)
+    last, again = events[0].data["message"]["id"], folded(events)
+    on = {"type": "continue", "previous_message_id": last}
+    assert client.ask(result(again[0]["id"]), thread=on, headers=threads).status_code == 200
+    told, stored = (served.sent(number)["messages"] for number in (1, 2))
+    assert stored[: len(told)] == told
+    assert stored[len(told)]["tool_calls"][0]["function"]["arguments"] == '{"city":"Ålesund","days":[1,2]}'
+
+
 @BOTH
 def test_a_long_history_from_elsewhere_is_kept_in_few_rows(client: Client, served: Served) -> None:
     served.upstream.always(CHAT, chat.text("ok"))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from translation.arguments import Arguments, is_object, mend
+from translation.arguments import Arguments, is_object, mend, respelled
 from translation.errors import UpstreamProtocolError
 
 
@@ -148,3 +148,15 @@ def test_what_holds_no_object_is_an_error(text: str) -> None:
 @pytest.mark.parametrize("text", ["[]", "null", "{", "", '"{}"', "{'a':1}"])
 def test_not_an_object(text: str) -> None:
     assert not is_object(text)
+
+
+@pytest.mark.parametrize(
+    ("written", "spelled"),
+    [
+        (rb'{"a": [1, 2.0], "b": "\u00fc"}', '{"a":[1,2.0],"b":"ü"}'),
+        (b'{"a": 1e400}', '{"a": 1e400}'),
+    ],
+    ids=["blanks and escapes", "a number that no float holds stays as it is"],
+)
+def test_stored_arguments_are_told_as_clients_write_them(written: bytes, spelled: str) -> None:
+    assert respelled(written).decode() == spelled

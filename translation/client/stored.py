@@ -6,7 +6,9 @@ A string and one text block are the same, `cache_control` is gone, and the JSON 
 from typing import assert_never
 
 import msgspec
+from msgspec.structs import replace
 
+from translation.arguments import respelled
 from translation.client.blocks import blocks
 from translation.errors import InvalidRequest, UpstreamProtocolError
 from translation.unicode import json_string, well_formed
@@ -40,6 +42,18 @@ def parse_blocks(content: bytes) -> tuple[Block, ...]:
 
 def parse_message(role: Role, content: bytes) -> Message:
     return Message(role, parse_blocks(content))
+
+
+def parse_told(role: Role, content: bytes) -> Message:
+    """What the store puts into a request: an answer is kept with its calls as the model spelled them."""
+    message = parse_message(role, content)
+    if role != "assistant":
+        return message
+    return replace(message, blocks=tuple(map(_respelled, message.blocks)))
+
+
+def _respelled(block: Block) -> Block:
+    return replace(block, input=respelled(block.input)) if type(block) is ToolUse else block
 
 
 def parse_answer(content: bytes) -> Message:
@@ -127,7 +141,7 @@ def _source(block: Image | Document) -> Json:
 
 
 def _canonical(raw: bytes) -> msgspec.Raw:
-    return msgspec.Raw(msgspec.json.encode(msgspec.json.decode(raw)))
+    return msgspec.Raw(respelled(raw))
 
 
 def _fields(raw: bytes) -> Json:
