@@ -6,7 +6,6 @@ from queue import Empty
 from typing import Any
 
 import pytest
-from kombu import Connection
 
 from bridge_project import celery, settings
 
@@ -14,11 +13,9 @@ from bridge_project import celery, settings
 @pytest.fixture
 def queue(tmp_path: Path) -> Iterator[Any]:
     folders = {name: str(tmp_path) for name in ("data_folder_in", "data_folder_out", "control_folder")}
-    url = celery.app.connection().as_uri()
-    assert url.startswith("filesystem:")
-    with Connection(url, transport_options={**settings.CELERY_BROKER_TRANSPORT_OPTIONS, **folders}) as connection:
-        with connection.SimpleQueue("work") as made:
-            yield made
+    options = {**settings.CELERY_BROKER_TRANSPORT_OPTIONS, **folders}
+    with celery.app.connection(transport_options=options) as connection, connection.SimpleQueue("work") as made:
+        yield made
 
 
 def test_what_is_put_is_taken(queue: Any) -> None:
