@@ -14,11 +14,13 @@ CLAUDE_CODE_ROUTER := @musistudio/claude-code-router@2.0.0
 # Byte code on disk is half of a warm start's speed.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run dev demo screenshots test test-translation torture audit licences upstreams bench bench-docs bench-peers profile lint format types layers venv venv-dev lock browser claude servers clean
+.PHONY: run dev demo screenshots test test-translation torture audit licences upstreams bench bench-docs bench-peers profile lint format types layers venv venv-dev lock browser claude servers clean help
 
+# The production server: web, worker and beat.
 run: $(RUN_STAMP)
 	@exec .venv/bin/python manage.py up
 
+# Django's own server on daphne, with reload.
 dev: $(DEV_STAMP)
 	.venv-dev/bin/python manage.py migrate --verbosity 0
 	BRIDGE_DEBUG=1 exec .venv-dev/bin/python manage.py runserver --nostatic $(or $(HOST),127.0.0.1):$(or $(PORT),8000)
@@ -32,14 +34,15 @@ screenshots: $(DEV_STAMP) browser
 	@[ -e var/demo/demo ] || $(MAKE) demo
 	.venv-dev/bin/python -m scripts.screenshots
 
+# Everything: lint, types, layers, tests.
 test: lint types layers browser claude servers test-translation
 	.venv-dev/bin/pytest -n auto --dist worksteal --ignore tests/translation $(PYTEST_ARGS)
 
-# Without Django, in seconds, and every branch.
+# The protocol library alone: without Django, and every branch.
 test-translation: $(DEV_STAMP)
 	.venv-dev/bin/pytest tests/translation -n auto -p no:django --cov translation --cov-branch --cov-fail-under 100 --cov-report term-missing:skip-covered
 
-# On a quiet machine; BENCH_ARGS="--scale 0.02" tries whether everything works. bench/README.md
+# Figures against the budgets, on a quiet machine; BENCH_ARGS="--scale 0.02" tries whether everything works. bench/README.md
 bench: $(RUN_STAMP) $(DEV_STAMP)
 	.venv-dev/bin/python -m bench.run $(BENCH_ARGS)
 
@@ -75,22 +78,28 @@ upstreams: $(DEV_STAMP)
 torture: $(DEV_STAMP)
 	SCALE="$(SCALE)" ONLY="$(ONLY)" JOBS="$(JOBS)" .venv-dev/bin/python -m tests.torture $(PYTEST_ARGS)
 
+# ruff's rules and its formatter, which changes nothing here.
 lint: $(DEV_STAMP)
 	.venv-dev/bin/ruff format --check .
 	.venv-dev/bin/ruff check .
 
+# ruff's formatter and its mends.
 format: $(DEV_STAMP)
 	.venv-dev/bin/ruff check --fix .
 	.venv-dev/bin/ruff format .
 
+# mypy.
 types: $(DEV_STAMP)
 	.venv-dev/bin/mypy
 
+# import-linter: who may import whom.
 layers: $(DEV_STAMP)
 	.venv-dev/bin/lint-imports
 
+# The environment of `make run`, which makes it by itself.
 venv: $(RUN_STAMP)
 
+# The same with what the tests need.
 venv-dev: $(DEV_STAMP)
 
 # The environment has no pip of its own: making one costs three seconds, and uv (or the bootstrap's pip) installs from outside.
@@ -120,6 +129,7 @@ $(UV_STAMP):
 	@.uv/bin/python -m pip install --quiet --require-hashes -r requirements-uv.txt || echo "uv is not to be had; installing with pip instead (slower)"
 	@touch $@
 
+# Pins the requirements anew.
 lock: $(UV_STAMP)
 	for name in requirements requirements-dev requirements-audit requirements-uv; do \
 		.uv/bin/uv pip compile --quiet --system-certs --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate \
@@ -129,13 +139,14 @@ lock: $(UV_STAMP)
 # npm, like uv above, trusts the machine's certificates: a company's proxy may have its own.
 SYSTEM_CERTIFICATES := $(firstword $(NODE_EXTRA_CA_CERTS) $(wildcard /etc/ssl/certs/ca-certificates.crt /etc/ssl/cert.pem))
 
-# Browser and Claude Code tests need these; where they cannot be had the tests skip loudly (and fail under .ci/run).
+# Chromium, for the tests; where it or what follows cannot be had they skip loudly (and fail under .ci/run).
 browser:
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { \
 		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; } || \
 		echo "no Chromium: the browser tests will be skipped"
 
+# Claude Code and Anthropic's SDK for Node, for the tests.
 claude:
 	@[ -x .claude-code/node_modules/.bin/claude -a -d .claude-code/node_modules/@anthropic-ai/sdk ] || { \
 		command -v npm >/dev/null && NODE_EXTRA_CA_CERTS=$(SYSTEM_CERTIFICATES) npm install --silent --no-fund --no-audit --prefix .claude-code $(CLAUDE_CODE) >/dev/null; } || \
@@ -148,5 +159,10 @@ servers:
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends nginx-light pgbouncer >/dev/null; } || \
 		echo "no nginx or PgBouncer: their tests will be skipped"
 
+# Removes every environment and cache; var/ stays.
 clean:
 	rm -rf .venv .venv-dev .venv-audit .uv .claude-code .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
+
+# What each target does: the comment before it.
+help:
+	@awk '/^# /{said = said substr($$0, 2); next} /^[a-z-]+:/{split($$0, name, ":"); printf "make %-18s%s\n", name[1], said} {said = ""}' Makefile

@@ -7,7 +7,10 @@ command is Django's.
 import os
 import sys
 
-from django.core.exceptions import ImproperlyConfigured
+try:
+    from django.core.exceptions import ImproperlyConfigured
+except ImportError:
+    sys.exit("toolbridge: this Python has no Django: use .venv/bin/python, which `make venv` makes")
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "bridge_project.settings")
 

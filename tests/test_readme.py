@@ -73,6 +73,20 @@ def test_every_make_target_that_is_named_exists() -> None:
     assert set(re.findall(r"`make ([a-z-]+)`", README)) <= targets
 
 
+def test_make_tells_of_every_target() -> None:
+    told = subprocess.run(["make", "help"], cwd=PROJECT, capture_output=True, text=True, check=True).stdout
+    phony = re.search(r"^\.PHONY: (.*)$", (PROJECT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert phony is not None
+    assert set(re.findall(r"^make ([a-z-]+) +\S", told, re.MULTILINE)) == set(phony[1].split())
+
+
+def test_a_python_without_django_is_told_in_one_line() -> None:
+    command = [sys.executable, "-S", "manage.py", "up"]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "toolbridge: this Python has no Django: use .venv/bin/python, which `make venv` makes\n"
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(PROJECT)))
 def test_links_lead_somewhere(document: Path) -> None:
     links = re.findall(r"\]\((?!https?:|#)([^)#]+)", document.read_text(encoding="utf-8"))

@@ -46,11 +46,18 @@ def test_an_expired_key_is_refused(cluster: Cluster) -> None:
         (["n", "--storage", "some"], "storage: "),
         (["n", "--requests-per-minute", "0"], "requests-per-minute: "),
         (["n", "--expires-at", "soon"], "expires-at: "),
+        (["n", "--content-hours", "nan"], "content-hours: "),
+        (["n", "--inactivity-hours", "inf"], "inactivity-hours: "),
     ],
 )
 def test_what_no_key_can_have_is_named(given: list[str], words: str) -> None:
     with pytest.raises(CommandError, match=words):
         call_command("issue_key", *given, skip_checks=True)
+
+
+def test_a_key_and_everything_encrypted_are_not_given_anew_at_once() -> None:
+    with pytest.raises(CommandError, match="either a key, or --encryption"):
+        call_command("rotate_key", "somebody", "--encryption", skip_checks=True)
 
 
 @pytest.mark.django_db

@@ -1,11 +1,9 @@
 """`manage.py issue_key NAME`: a new API key, shown once; its limits as options."""
 
-from datetime import datetime
 from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.utils import timezone
 
 from conversations import keys
 from conversations.models import ApiKey
@@ -35,7 +33,8 @@ class Command(BaseCommand):
         for name in CHOICES:
             # argparse takes a % for its own.
             text = str(FIELDS[name].help_text).replace("%", "%%")
-            parser.add_argument(f"--{name.replace('_', '-')}", help=text)
+            choices = [value for value, _ in FIELDS[name].choices or ()] or None
+            parser.add_argument(f"--{name.replace('_', '-')}", choices=choices, help=text)
 
     def handle(self, *args: object, **options: object) -> None:
         given = {name: options[name] for name in ("name", *CHOICES) if options[name] is not None}
@@ -45,13 +44,9 @@ class Command(BaseCommand):
 
 
 def _cleaned(name: str, value: object) -> Any:
+    """As the admin's form takes it: a time without a zone is one of UTC, and a number is finite."""
     try:
-        cleaned = FIELDS[name].clean(value, None)
-        return timezone.make_aware(cleaned) if _is_naive(cleaned) else cleaned
+        entered = FIELDS[name].formfield().clean(value)  # type: ignore[union-attr]  # none of these is without
+        return FIELDS[name].clean(entered, None)
     except ValidationError as error:
         raise CommandError(f"{name.replace('_', '-')}: {'; '.join(error.messages)}") from error
-
-
-def _is_naive(value: object) -> bool:
-    """A time without a zone is one of UTC, as everywhere in the admin."""
-    return isinstance(value, datetime) and timezone.is_naive(value)

@@ -16,6 +16,8 @@ class Command(BaseCommand):
         parser.add_argument("--encryption", action="store_true", help="encrypt everything anew instead")
 
     def handle(self, *args: object, **options: object) -> None:
+        if options["encryption"] and options["key"]:
+            raise CommandError("either a key, or --encryption")
         if options["encryption"]:
             count, unreadable = resealing.reseal()
             self.stdout.write(f"{count} values are encrypted under the first key")
