@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from conversations import wording
 from conversations.admin.content import Shown, pretty, shown
-from conversations.models import Message, ToolMapping, Turn, UsageEntry
+from conversations.models import Message, ToolMapping, Turn, TurnStatus, UsageEntry
 from conversations.records import AttemptRecord
 from translation.unreadable import UNREADABLE
 
@@ -158,11 +158,15 @@ def headers(raw: bytes) -> tuple[tuple[str, str], ...]:
 def waterfall(turn: Turn, calls: Sequence[ToolMapping]) -> tuple[Segment, ...]:
     """Where the time went; calls are the moments at which they were made durable."""
     total = max(turn.duration_ms, turn.first_token_ms, 0.001)
+    began = turn.first_token_ms or turn.first_byte_ms
+    unanswered = not began and turn.status in {TurnStatus.ERROR, TurnStatus.ABORTED}
     steps = (
         ("In the bridge", 0.0, turn.state_ms, "bridge"),
         ("To the first byte", turn.state_ms, turn.first_byte_ms, "wait"),
         ("To the first token", turn.first_byte_ms, turn.first_token_ms, "token"),
-        ("Answer", turn.first_token_ms or turn.first_byte_ms, turn.duration_ms, "stream"),
+        ("No answer", turn.state_ms, turn.duration_ms, "wait")
+        if unanswered
+        else ("Answer", began, turn.duration_ms, "stream"),
     )
     segments = [_segment(name, start, end, total, kind) for name, start, end, kind in steps if end > 0 and end >= start]
     for row in calls:

@@ -67,8 +67,9 @@ class TurnAdmin(RecordAdmin):
         return cells.code(row.request_id)
 
     @display(description="status", label=TURN_COLOURS)
-    def outcome(self, row: Turn) -> str:
-        return row.status
+    def outcome(self, row: Turn) -> tuple[str, str]:
+        """Why it failed is seen without opening it."""
+        return row.status, row.error_type.replace("_", " ") or row.status
 
     @display(description="conversation")
     def conversation_link(self, row: Turn) -> SafeString:

@@ -300,3 +300,17 @@ def test_filters_and_menus_are_opened_with_the_keyboard(chromium: Browser, bridg
         page.keyboard.press("Enter")
         page.get_by_role("button", name="Apply Filters").wait_for()
         assert came.complaints == []
+
+
+def test_paper_is_light_and_shows_the_whole(chromium: Browser, bridge: Bridge) -> None:
+    with browsing.visitor(chromium, bridge, scheme="dark") as came:
+        _, hops, *_ = paths(came, "healthy")
+        came.go(hops)
+        came.page.emulate_media(media="print")
+        card = came.page.locator(".tb-card").first
+        assert card.evaluate("card => getComputedStyle(card).backgroundColor") == "rgb(255, 255, 255)"
+        hidden = came.page.locator(".tb-hop .tb-value").evaluate_all(
+            "values => values.filter(value => value.scrollHeight > value.clientHeight + 1).length"
+        )
+        assert hidden == 0
+        assert not came.page.locator("text=Bug bundle").is_visible()

@@ -202,4 +202,11 @@ def test_a_list_is_called_what_the_sidebar_calls_it(browser: Client, path: str, 
     page = browser.get(f"/admin/{path}").text
     header = page[page.index("<main") if "<main" in page else page.index('id="header-inner"') :]
     assert words.capitalize() in header
+    assert f"{words.capitalize()} | Toolbridge</title>" in page
     assert not any(name in header for name in ("ool mapping", "ool execution", "og entr", ">Users"))
+
+
+@pytest.mark.django_db
+def test_the_list_of_turns_says_why_one_failed(browser: Client, conversation: Conversation) -> None:
+    rows.a_turn(conversation, 77, status="error", error_type="rate_limit_error").save()
+    assert "rate limit error" in browser.get("/admin/conversations/turn/").text

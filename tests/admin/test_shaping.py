@@ -212,6 +212,16 @@ def test_the_waterfall_stays_inside_its_frame() -> None:
         assert segment.start + segment.width <= 100
 
 
+@pytest.mark.parametrize(
+    ("status", "words"), [("error", "No answer"), ("aborted", "No answer"), ("complete", "Answer")]
+)
+def test_a_turn_that_nobody_answered_has_no_time_of_an_answer(status: str, words: str) -> None:
+    now = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+    bridge, rest = hops.waterfall(Turn(started_at=now, state_ms=20, duration_ms=100, status=status), [])
+    assert (bridge.name, rest.name) == ("In the bridge", words)
+    assert rest.start == (0 if status == "complete" else 20)
+
+
 def test_a_request_is_rebuilt_from_its_parts() -> None:
     params = {"max_tokens": 5, "version": "2023-06-01", "tool_choice": {"kind": "tool", "name": "n", "parallel": False},
               "thinking": {"kind": "enabled", "budget_tokens": 9, "display": ""}, "effort": "low"}  # fmt: skip
