@@ -12,11 +12,13 @@ NAMES = {
     "tool secret": "secret",
     "user": "operator",
     "log entry": "act of an operator",
+    "rest": "resting upstream",
     "tool mappings": "tool calls",
     "tool executions": "hosted runs",
     "tool secrets": "secrets",
     "users": "operators",
     "log entries": "acts of operators",
+    "rests": "resting upstreams",
     "Administration": "Access",
     "Authentication and Authorization": "Access",
 }

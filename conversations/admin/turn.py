@@ -68,8 +68,9 @@ class TurnAdmin(RecordAdmin):
 
     @display(description="status", label=TURN_COLOURS)
     def outcome(self, row: Turn) -> tuple[str, str]:
-        """Why it failed is seen without opening it."""
-        return row.status, row.error_type.replace("_", " ") or row.status
+        """Why it failed is seen without opening it, if its type says more than that it did."""
+        why = row.error_type.removesuffix("_error").replace("_", " ")
+        return row.status, why if why not in {"", "api"} else row.status
 
     @display(description="conversation")
     def conversation_link(self, row: Turn) -> SafeString:
@@ -88,13 +89,13 @@ class TurnAdmin(RecordAdmin):
         """What it said is content: it stands with the hops."""
         return row.error_type or wording.NONE
 
-    @display(description="tokens in / out")
+    @display(description="in / out")
     def tokens(self, row: Turn) -> SafeString:
         read, guessed = row.input_tokens + row.cache_read + row.cache_write, row.usage_estimated
         written = wording.tokens(row.output_tokens, estimated=guessed)
         return cells.short(f"{wording.tokens(read, estimated=guessed)} / {written}")
 
-    @display(description="tool calls")
+    @display(description="calls")
     def tools(self, row: Turn) -> Any:
         return cells.listed(ToolMapping, str(row.tool_count), turn=row.pk) if row.tool_count else wording.NONE
 

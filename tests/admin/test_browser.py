@@ -314,3 +314,15 @@ def test_paper_is_light_and_shows_the_whole(chromium: Browser, bridge: Bridge) -
         )
         assert hidden == 0
         assert not came.page.locator("text=Bug bundle").is_visible()
+
+
+def test_a_form_that_was_refused_leads_to_what_is_wrong(chromium: Browser, bridge: Bridge) -> None:
+    with browsing.visitor(chromium, bridge) as came:
+        came.go("/admin/conversations/apikey/1/change/")
+        came.page.fill("[name=ledger_days]", "1")
+        came.page.click("[name=_save]")
+        came.page.wait_for_selector("text=Please correct the error")
+        assert came.page.evaluate("document.activeElement.name") == "ledger_days"
+        assert came.page.locator("[name=ledger_days]").evaluate(
+            "field => field.getBoundingClientRect().top < innerHeight"
+        )

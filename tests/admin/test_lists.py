@@ -1,6 +1,7 @@
 """Every list and search stays fast and cheap, whatever the size of its table."""
 
 import os
+import re
 import time
 
 import pytest
@@ -195,6 +196,7 @@ def test_no_list_of_records_offers_to_count_every_choice(browser: Client, conver
         ("conversations/toolmapping/", "tool calls"),
         ("conversations/toolexecution/", "hosted runs"),
         ("admin/logentry/", "acts of operators"),
+        ("conversations/rest/", "resting upstreams"),
         ("auth/user/", "operators"),
     ],
 )
@@ -207,6 +209,10 @@ def test_a_list_is_called_what_the_sidebar_calls_it(browser: Client, path: str, 
 
 
 @pytest.mark.django_db
-def test_the_list_of_turns_says_why_one_failed(browser: Client, conversation: Conversation) -> None:
-    rows.a_turn(conversation, 77, status="error", error_type="rate_limit_error").save()
-    assert "rate limit error" in browser.get("/admin/conversations/turn/").text
+@pytest.mark.parametrize(("error_type", "words"), [("rate_limit_error", "rate limit"), ("api_error", "error")])
+def test_the_list_of_turns_says_why_one_failed(
+    browser: Client, conversation: Conversation, error_type: str, words: str
+) -> None:
+    rows.a_turn(conversation, 77, status="error", error_type=error_type).save()
+    page = browser.get("/admin/conversations/turn/?status__exact=error").text
+    assert re.search(rf">\s*{words}\s*</span>", page)

@@ -21,6 +21,8 @@ document.addEventListener("DOMContentLoaded", () => {
   // A page that must not be asked for twice: a reload leads to the list instead of sending the form again.
   const page = document.querySelector("[data-replace-url]");
   if (page) history.replaceState(null, "", page.dataset.replaceUrl);
+  // "Correct the errors below": in a long form the first of them is out of sight.
+  document.querySelector("[aria-invalid=true]")?.focus();
 });
 
 document.addEventListener("click", async (event) => {
