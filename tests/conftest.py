@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import django
+import hypothesis
 import pytest
 
 from tests.servers.bridge import PROJECT, Bridge
@@ -32,6 +33,10 @@ for variable in filter(CONFIGURATION.fullmatch, list(os.environ)):
     del os.environ[variable]
 os.environ["DJANGO_SETTINGS_MODULE"] = "bridge_project.settings"
 os.environ["BRIDGE_HOME"] = tempfile.mkdtemp(prefix="toolbridge-tests-")
+
+# How long an example takes is the machine's matter.
+hypothesis.settings.register_profile("unhurried", deadline=None)
+hypothesis.settings.load_profile("unhurried")
 
 StartBridge = Callable[..., Bridge]
 
