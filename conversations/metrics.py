@@ -2,6 +2,7 @@
 
 import datetime as dt
 import time
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeVar
 
@@ -18,6 +19,7 @@ from conversations.models import (
     Conversation,
     Message,
     Process,
+    Rest,
     ToolEntry,
     ToolMapping,
     ToolStatus,
@@ -86,6 +88,9 @@ CATALOGUE = {
     "toolbridge_conversations": Metric("gauge", "Conversations that are stored.", ("state",)),
     "toolbridge_active_conversations": Metric("gauge", "Conversations with a turn in the last five minutes."),
     "toolbridge_pending_tool_calls": Metric("gauge", "Tool calls that wait for their result."),
+    "toolbridge_resting": Metric(
+        "gauge", "Keys of an upstream that rest now; the upstream itself is one.", ("upstream",)
+    ),
     "toolbridge_purge_backlog": Metric("gauge", "What the next purge will delete.", ("what",)),
     "toolbridge_purge_last_run_timestamp_seconds": Metric("gauge", "When the last purge ended."),
     "toolbridge_search_indexed_timestamp_seconds": Metric("gauge", "What ended until then can be found by its text."),
@@ -164,7 +169,9 @@ def _stored() -> dict[Series, float]:
     active = rows.filter(last_activity__gt=Now() - ACTIVE).count()
     waiting = ToolMapping.objects.filter(status=ToolStatus.PENDING, conversation__ended_at=None).count()
     backlog = retention.backlog()
+    resting = Counter(Rest.objects.filter(until__gt=timezone.now()).values_list("upstream", flat=True))
     return {
+        **{("toolbridge_resting", upstream): count for upstream, count in resting.items()},
         ("toolbridge_conversations", "held"): rows.filter(held=True).count(),
         ("toolbridge_conversations", "stored"): rows.count(),
         ("toolbridge_active_conversations",): active,

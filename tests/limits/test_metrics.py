@@ -117,6 +117,17 @@ def test_running_streams_are_seen_from_every_process(cluster: Cluster, scripted:
     wait_until(lambda: value(scrape(cluster), "toolbridge_streams") == 0, "no stream is left", seconds=10)
 
 
+def test_what_rests_is_seen_until_it_is_over(cluster: Cluster) -> None:
+    sql = """INSERT INTO conversations_rest (upstream, key, reason, since, until)
+        VALUES ('tired', 1, 'r', now(), now() + interval '1 hour'), ('tired', 2, 'r', now(), now() + interval '1 hour'),
+        ('awake', 0, 'r', now() - interval '1 hour', now() - interval '1 minute') RETURNING 1"""
+    assert len(cluster.rows(sql)) == 3
+    seen = scrape(cluster)
+    assert value(seen, "toolbridge_resting", upstream="tired") == 2
+    assert value(seen, "toolbridge_resting", upstream="awake") == 0
+    cluster.rows("DELETE FROM conversations_rest WHERE upstream IN ('tired', 'awake') RETURNING 1")
+
+
 def test_from_beyond_this_machine_a_token_is_needed(cluster: Cluster) -> None:
     forwarded = {"X-Forwarded-For": "203.0.113.9"}
     assert cluster.get("/metrics", **forwarded)[0] == 401
