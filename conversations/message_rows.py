@@ -53,6 +53,10 @@ def _together(new: list[New]) -> Iterator[list[New]]:
     """What comes whole, a history from elsewhere, shares rows up to its last answer: by answers the next request finds
     it again. What follows has a row each: clients take that back, and who sends it again must not store it twice."""
     shared = _answered(new) if len(new) > FEW else 0
+    if shared <= TOGETHER and sum([len(one[2]) for one in new[:shared]]) <= TOGETHER_BYTES:
+        yield from ([new[:shared]] if shared else ())
+        yield from ([one] for one in new[shared:])
+        return
     part: list[New] = []
     size = 0
     for one in new[:shared]:

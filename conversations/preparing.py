@@ -95,11 +95,13 @@ async def prepare(
     if request.thread is not None and storage != "full":
         raise ThreadRefused("thread: this key does not store conversations", code="thread_unsupported_request")
     hashes = await beside(size_of(request), chain, request.messages)
-    resolved = await state.resolve(key, request, identity, hashes)
+    wants = wanted(request, hashes)
+    resolved = await state.resolve(key, request.thread, identity, wants)
     conversation = resolved.conversation
     asked, hashes = await _completed(state, resolved, request, identity, hashes)
     received = asked
-    wants = wanted(received, hashes)
+    if received is not request:
+        wants = wanted(received, hashes)
     snapshot = await _known(state, conversation, wants, identity)
     unknown_results(received, snapshot, len(received.messages) - len(request.messages))
     link = continues(received, snapshot)

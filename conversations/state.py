@@ -21,8 +21,8 @@ from conversations.store.reads import Answer, Found, Known, Node, Stored
 from conversations.store.writes import ConversationRow
 from translation.client.identity import MAX_ID, Identity
 from translation.errors import ConversationEnded, ThreadNotFound
-from translation.state import MCP_TOOL_USE, Snapshot, Wanted
-from translation.values import Link, Origin, Request, ServerToolUse, ToolResult, ToolUse
+from translation.state import Snapshot, Wanted
+from translation.values import Link, Origin, Thread
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -122,17 +122,17 @@ class State:
 
     # ------------------------------------------------------------ which conversation is this
 
-    async def resolve(self, key: int, request: Request, identity: Identity, chain: Sequence[bytes]) -> Resolved:
+    async def resolve(self, key: int, thread: Thread | None, identity: Identity, wanted: Wanted) -> Resolved:
         """The six steps, always within the key."""
-        if request.thread is not None and request.thread.kind == "continue":
-            return await self._continue(key, request.thread.previous_message_id)
+        if thread is not None and thread.kind == "continue":
+            return await self._continue(key, thread.previous_message_id)
         if identity.conversation_id:
             conversation = await self._named(key, identity.conversation_id, "header", identity)
             base, cut = await self._last(conversation) if identity.append else (None, None)
             return _from(conversation, base, cut)
         if identity.session_id:
             return Resolved(await self._named(key, _session(identity), "session", identity))
-        found = await self._recognise(key, request, chain)
+        found = await self._recognise(key, wanted.tool_use_ids, wanted.hashes)
         if found is not None:
             return Resolved(self._entry(key, found))
         return Resolved(self._fresh(key, ids.conversation_id(), "new", identity))
@@ -160,9 +160,8 @@ class State:
             return None, None
         return await self._store.read(partial(reads.last_said, conversation_id=conversation.row.id), (None, None))
 
-    async def _recognise(self, key: int, request: Request, chain: Sequence[bytes]) -> Found | None:
-        tools = _tool_ids(request)
-        hashes = [hash_ for message, hash_ in zip(request.messages, chain, strict=True) if message.role == "assistant"]
+    async def _recognise(self, key: int, tools: Sequence[str], hashes: Sequence[bytes]) -> Found | None:
+        """By calls, also those that the bridge ran: of an answer that was cut off they are all that is stored."""
         for tool in reversed(tools):
             if (found := self._tools.use((key, tool))) is not None and self._alive(found):
                 if self._has_said(found, hashes):
@@ -355,18 +354,6 @@ def _session(identity: Identity) -> str:
     return name[: MAX_ID - len(end)] + end
 
 
-def _tool_ids(request: Request) -> list[str]:
-    """Also of calls that the bridge ran: of an answer that was cut off they are all that is stored."""
-    found = []
-    for message in request.messages:
-        for block in message.blocks:
-            if type(block) is ToolResult:
-                found.append(block.tool_use_id)
-            elif type(block) is ToolUse or (type(block) is ServerToolUse and block.type == MCP_TOOL_USE):
-                found.append(block.id)
-    return found
-
-
-def _search(db: Database, key: int, tools: list[str], hashes: list[bytes]) -> Found | None:
+def _search(db: Database, key: int, tools: Sequence[str], hashes: Sequence[bytes]) -> Found | None:
     """One hop for steps four and five."""
     return (reads.by_tool(db, key, tools, hashes) if tools else None) or reads.by_prefix(db, key, hashes)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from translation.arguments import respelled
 from translation.errors import UnknownToolResult
-from translation.values import Link, Message, Note, Origin, Request, ServerToolUse, ToolResult, ToolUse
+from translation.values import Link, Message, Note, Origin, Request, ServerToolUse, Text, ToolResult, ToolUse
 
 MCP_TOOL_USE = "mcp_tool_use"
 OUR_SIGNATURE = "toolbridge_"  # how the bridge signs the thinking of models that do not sign their own
@@ -38,6 +38,8 @@ def wanted(request: Request, chain: Sequence[bytes]) -> Wanted:
     hosted: list[str] = []
     for message in request.messages:
         for block in message.blocks:
+            if type(block) is Text:
+                continue
             if type(block) is ToolUse:
                 ids[block.id] = None
             elif type(block) is ToolResult:

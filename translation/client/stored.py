@@ -65,6 +65,9 @@ def parse_answer(content: bytes) -> Message:
 
 
 def dump_blocks(content: tuple[Block, ...]) -> bytes:
+    first = content[0] if len(content) == 1 else None
+    if type(first) is Text and not first.citations:
+        return b'[{"type":"text","text":%b}]' % json_string(first.text)
     try:
         return msgspec.json.encode([_json(block) for block in content])
     except UnicodeEncodeError:
