@@ -16,6 +16,7 @@ from translation.client.stored import (
     parse_answer,
     parse_blocks,
     parse_message,
+    parse_told,
 )
 from translation.errors import UpstreamProtocolError
 from translation.values import Block, Message, Other, ServerToolUse, Text, Thinking, ToolResult, ToolUse
@@ -56,6 +57,15 @@ SAME: list[tuple[Any, Any]] = [
 def test_two_spellings_of_the_same_content_are_stored_alike(one: Any, other: Any) -> None:
     spaced = json.dumps(other, indent=2).encode()
     assert dump_blocks(parse_blocks(json.dumps(one).encode())) == dump_blocks(parse_blocks(spaced))
+
+
+def test_an_answer_is_told_as_a_client_would_send_it_back() -> None:
+    """It is stored as the model spelled it, for who asks for it again."""
+    content = b'[{"type":"text","text":"a"},{"type":"tool_use","id":"t","name":"f","input":{"a": 1}}]'
+    text, call = parse_told("assistant", content).blocks
+    assert (text, call) == (Text("a"), ToolUse("t", "f", b'{"a":1}'))
+    said = b'[{"type":"text","text":"a"}]'
+    assert parse_told("user", said) == parse_message("user", said)
 
 
 def test_arguments_have_one_spelling_and_keep_a_field_called_cache_control() -> None:
