@@ -66,6 +66,13 @@ def test_whole_events_are_read_the_same_as_cut_ones() -> None:
     )
 
 
+def test_an_event_that_comes_alone_is_read_the_same() -> None:
+    decoder = SSEDecoder()
+    assert decoder.feed(b"data: first\n\n") == [("", b"first")]
+    assert decoder.feed(b"data: {}\n\n") == [("", b"{}")]
+    assert decoder.feed(b"data: a\ndata: b\n\n") == [("", b"a\nb")]
+
+
 def test_an_event_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sse, "MAX_EVENT", 10)
     with pytest.raises(UpstreamProtocolError):
