@@ -169,9 +169,14 @@ class HostedTurn(Turn):
         return [start, *listed, *wire]
 
     @property
+    def _is_read(self) -> bool:
+        """A round that has called tools waits for nothing but them, whether or not its last read showed anything."""
+        return super()._is_read or bool(self._runs)
+
+    @property
     def _shows_parts(self) -> bool:
         """Rounds are read one by one, and what later ones write cannot be taken back."""
-        return super()._shows_parts or self._round > 1 or bool(self._runs)
+        return super()._shows_parts or self._round > 1
 
     async def _spend(self, finished: Finished) -> None:
         await self._count(finished)

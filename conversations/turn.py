@@ -210,13 +210,18 @@ class Turn(StoredTurn):
         await attempt.send(self.bridge.upstreams)
         self.timings.first_byte = self.elapsed
         asked = patience.current()
-        while not self.done:
+        while not self._is_read:
             asked.spent = 0.0  # what was stored of the last read came in time
             # Of the upstream, whatever else there is to wait for.
             if (wire := await Turn.step(self)) and self._shows_parts:
                 self.timings.first_token = self.elapsed
                 return [attempt.start, *wire]
         return [attempt.start]
+
+    @property
+    def _is_read(self) -> bool:
+        """Whether the upstream has said all that this attempt is for."""
+        return self.done
 
     @property
     def _shows_parts(self) -> bool:

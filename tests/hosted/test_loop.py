@@ -12,7 +12,7 @@ from tests.hosted.anthropic_peer import AnthropicPeer, answered
 from tests.hosted.conftest import Tools
 from tests.servers import chat
 from tests.servers.client import CLOCK, Client, folded, names, result
-from tests.servers.script import Answer, Gate, json_answer
+from tests.servers.script import Answer, Gate, Pause, json_answer, sse_answer
 from tests.servers.upstream import ScriptedUpstream
 
 SUNNY = {"weather": "sunny"}
@@ -53,6 +53,18 @@ def test_hosted_tool_is_run_and_the_model_goes_on(tools: Tools, stream: bool) ->
     assert said["text"] == "It is."
     called = tools.server.requests[0]
     assert (called.method, called.json()) == ("POST", {"city": "Berlin"})
+
+
+def test_round_whose_end_comes_alone_is_over(tools: Tools, claude: AnthropicPeer) -> None:
+    """Its last read shows nothing new: to read on would be to wait for nothing, for ever."""
+    tools.register()
+    tools.server.queue("/weather", json_answer(SUNNY))
+    use = {"type": "tool_use", "id": "toolu_01", "name": "weather", "input": {"city": "Berlin"}}
+    *said, end = answered([use], "tool_use", stream=True).steps
+    claude.queue("/messages", sse_answer(*said, Pause(0.2), end))
+    claude.queue("/messages", answered([{"type": "text", "text": "Sunny."}], "end_turn", stream=True))
+    answer = tools.client.ask("How is the weather?", model="claude/claude-x").json()
+    assert kinds(answer["content"]) == ["mcp_tool_use", "mcp_tool_result", "text"]
 
 
 @pytest.mark.parametrize("waits_for", ["tool", "model"])
