@@ -37,7 +37,6 @@ def sqlite(path: str) -> dict[str, Any]:
     return {
         "ENGINE": "django.db.backends.sqlite3",
         "NAME": path,
-        "CONN_MAX_AGE": 600,
         # IMMEDIATE: a deferred transaction that turns writer beside another one fails at once, whatever the timeout.
         "OPTIONS": {"transaction_mode": "IMMEDIATE", "timeout": 10, "init_command": SQLITE_PRAGMAS},
         # The writer has its own connection, which an in-memory test database would not reach.
@@ -57,8 +56,6 @@ def postgresql(parts: SplitResult) -> dict[str, Any]:
         # A percent-encoded host is a socket directory.
         "HOST": unquote(parts.hostname or ""),
         "PORT": str(parts.port or ""),
-        "CONN_MAX_AGE": 60,
-        "CONN_HEALTH_CHECKS": True,
         # Behind pgbouncer in transaction mode the next statement may reach another server connection: nothing may be
         # left behind on one, neither a cursor nor a prepared statement.
         "DISABLE_SERVER_SIDE_CURSORS": True,

@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 import httpx
+import psycopg
 import pytest
 from django.apps import apps
 from django.urls import URLResolver, get_resolver
@@ -92,6 +93,23 @@ def test_nothing_that_is_asked_of_the_admin_is_answered_with_500(
         with ThreadPoolExecutor(WORKERS) as pool:
             list(pool.map(ask, range(trials(50_000, 150))))
     check_log(served, proof)
+
+
+def test_pages_leave_no_connection_to_the_database_behind(postgres_served: Served, proof: Proof) -> None:
+    """Django serves each in a thread of its own: what that keeps for the next one nobody takes."""
+    count = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    with (
+        closing(signed_in(postgres_served)) as http,
+        psycopg.connect(postgres_served.database_url, autocommit=True) as database,
+    ):
+        before = database.execute(count).fetchone()
+        for _ in range(20):
+            with proof.trial("an overview"):
+                assert http.get("/admin/").status_code == 200
+        after = database.execute(count).fetchone()
+    assert before is not None
+    assert after is not None
+    assert after[0] <= before[0] + 1
 
 
 def something(served: Served, client: Client) -> None:
