@@ -6,7 +6,7 @@ from django.core.exceptions import BadRequest, FieldDoesNotExist
 from django.db import DataError
 from django.http import HttpRequest, HttpResponse
 
-COLUMNS = ("django.db.models.fields", "psycopg")  # who turns values into those of columns
+COLUMNS = ("django.db.models.fields", "psycopg", "ipaddress")  # who turns values into those of columns
 
 
 class Impossible:

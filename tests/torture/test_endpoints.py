@@ -112,6 +112,13 @@ def test_pages_leave_no_connection_to_the_database_behind(postgres_served: Serve
     assert after[0] <= before[0] + 1
 
 
+def test_what_postgres_cannot_compare_is_told_on_a_page(postgres_served: Served, proof: Proof) -> None:
+    path = "/admin/axes/accessattempt/?ip_address__in=true"
+    with closing(signed_in(postgres_served)) as http, proof.trial(path):
+        answer = http.get(path)
+        assert (answer.status_code, "This cannot be" in answer.text) == (400, True)
+
+
 def something(served: Served, client: Client) -> None:
     """A row of most tables, by what a client does."""
     served.chat(chat.calls(("call_1", "get_weather", {"city": "Oslo"})))
