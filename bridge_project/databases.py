@@ -14,6 +14,7 @@ SQLITE_PRAGMAS = "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA forei
 
 # A server that is gone without a word is noticed in half a minute, not in the system's two hours.
 ALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 15_000}
+# No CONN_MAX_AGE: a page has a thread of its own, and what that keeps nobody takes, nor closes.
 
 
 def database(url: str | None, home: Path) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from tests.conftest import StartBridge
 from tests.deploy.pgbouncer import POOL, running_pgbouncer
 from tests.servers.bridge import Bridge
 from tests.servers.client import TOOL, Client, folded, result
+from tests.servers.postgres import connections
 
 CLIENTS = 30
 
@@ -58,9 +59,7 @@ def test_tool_chains_share_a_few_server_connections(bridge: Bridge, pooled: str,
     created = dt.datetime.fromisoformat(client.conversations()[0]["created_at"])
     assert abs((dt.datetime.now(dt.UTC) - created).total_seconds()) < 300
     client.close()
-    with psycopg.connect(postgres_url) as direct:
-        sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        assert direct.execute(sql).fetchone() == (POOL,)
+    assert connections(postgres_url) == POOL
 
 
 def test_terminate_and_threads_work_through_it(bridge: Bridge) -> None:

@@ -20,6 +20,15 @@ from tests.servers.ports import free_port, wait_until
 SETTINGS = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=200", "shared_buffers=32MB")
 
 
+def connections(url: str) -> int:
+    """How many a database has, beside the one that asks."""
+    sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    with psycopg.connect(url) as asking:
+        row = asking.execute(sql).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
 class Postgres:
     def __init__(self, command: Sequence[str], directory: Path, port: int) -> None:
         self._command = [*command, "-h", "127.0.0.1", "-p", str(port), "-k", ""]

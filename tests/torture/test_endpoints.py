@@ -9,7 +9,6 @@ from random import Random
 from typing import Any
 
 import httpx
-import psycopg
 import pytest
 from django.apps import apps
 from django.urls import URLResolver, get_resolver
@@ -17,6 +16,7 @@ from django.urls import URLResolver, get_resolver
 from tests.api.conftest import BOTH, CHAT, Served
 from tests.servers import chat
 from tests.servers.client import NO_AUTHORITIES, TOOL, Client
+from tests.servers.postgres import connections
 from tests.torture import asking, grammar
 from tests.torture.ledger import Proof, Trials
 
@@ -97,19 +97,12 @@ def test_nothing_that_is_asked_of_the_admin_is_answered_with_500(
 
 def test_pages_leave_no_connection_to_the_database_behind(postgres_served: Served, proof: Proof) -> None:
     """Django serves each in a thread of its own: what that keeps for the next one nobody takes."""
-    count = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
-    with (
-        closing(signed_in(postgres_served)) as http,
-        psycopg.connect(postgres_served.database_url, autocommit=True) as database,
-    ):
-        before = database.execute(count).fetchone()
+    with closing(signed_in(postgres_served)) as http:
+        before = connections(postgres_served.database_url)
         for _ in range(20):
             with proof.trial("an overview"):
                 assert http.get("/admin/").status_code == 200
-        after = database.execute(count).fetchone()
-    assert before is not None
-    assert after is not None
-    assert after[0] <= before[0] + 1
+        assert connections(postgres_served.database_url) <= before + 1
 
 
 def test_what_postgres_cannot_compare_is_told_on_a_page(postgres_served: Served, proof: Proof) -> None:
