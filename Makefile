@@ -1,6 +1,6 @@
 # Two commands do everything on a machine with Python 3.11+ (venv, pip) and make: `make run` and `make test`.
 
-PYTHON ?= python3
+PYTHON ?= $(shell scripts/python.sh)
 
 # Warm starts skip the install: the stamp's name carries the checksum of what was installed.
 sum = $(shell cksum < $(1) | cut -d' ' -f1)
