@@ -15,6 +15,7 @@ from bridge_project import health  # noqa: E402 - Django has to be set up first
 from conversations import ids, process  # noqa: E402 - Django has to be set up first
 from conversations.admin.live_socket import websocket  # noqa: E402
 from conversations.api import cors  # noqa: E402
+from conversations.api.cycle import CYCLE  # noqa: E402
 from conversations.api.lean import serve  # noqa: E402
 from conversations.api.paths import API, canonical  # noqa: E402
 from translation.client.render import MESSAGES  # noqa: E402
@@ -54,6 +55,7 @@ async def _http(scope: dict[str, Any], receive: Receive, send: Send) -> None:
             await cors.answer_preflight(scope, origin, send)
             return
         send = cors.exposing(send, origin)
+        scope = {**scope, CYCLE: None}  # what is sent has to go through it
     if health.asked(scope):
         await health.answer(scope, send)
         return

@@ -1,52 +1,21 @@
 """uvicorn's HTTP, with an end for heads that never end, and for bodies that nobody waits for any more: who only holds a
-connection open must not have it for long. With a word to whoever answers when the client leaves meanwhile, one write
-for a response's head and what follows it, the body of a request that would rather speak HTTP/2 (every Java client's, by
-default), which httptools skips, and responses that HTTP/1.0 knows."""
+connection open must not have it for long. With a word to whoever answers when the client leaves meanwhile, the body of
+a request that would rather speak HTTP/2 (every Java client's, by default), which httptools skips, and responses that
+HTTP/1.0 knows."""
 
-from asyncio import AbstractEventLoop, BaseTransport, TimerHandle, Transport
+from asyncio import BaseTransport, Event, TimerHandle, Transport
 from collections.abc import Callable
 from typing import Any, cast
+from urllib.parse import unquote
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from bridge_project.up.cycle import Cycle
+
 HEAD_SECONDS = 30.0
 INVALID = "Invalid HTTP request received."
 REST_SECONDS = 300.0  # of a body whose request was answered before it had come: a client may want to send all of it
-
-
-class Head:
-    """The transport of a response until its head is sent. It waits for what is written in the same turn of the loop:
-    each write is a system call, and wakes the client."""
-
-    def __init__(self, cycle: RequestResponseCycle, loop: AbstractEventLoop) -> None:
-        self._cycle = cycle
-        self._transport = cycle.transport
-        self._loop = loop
-        self._held = b""
-
-    def write(self, data: bytes) -> None:
-        if self._held:
-            self._release(data)
-        else:
-            self._held = data
-            self._loop.call_soon(self._flush)
-
-    def close(self) -> None:
-        self._flush()
-        self._transport.close()
-
-    def is_closing(self) -> bool:
-        return self._transport.is_closing()
-
-    def _flush(self) -> None:
-        if self._held and not self._transport.is_closing():  # the client may have left meanwhile
-            self._release()
-
-    def _release(self, *more: bytes) -> None:
-        self._cycle.transport = self._transport
-        self._transport.writelines((self._held, *more))
-        self._held = b""
 
 
 def _closed(cycle: RequestResponseCycle, app: Any) -> Any:
@@ -70,17 +39,20 @@ def _closed(cycle: RequestResponseCycle, app: Any) -> Any:
 class Requests(HttpToolsProtocol):
     head_seconds = HEAD_SECONDS
     rest_seconds = REST_SECONDS
+    _heading = False  # in the middle of a head
     _late: TimerHandle | None = None
     _leave: Callable[[], None] | None = None
+    _idle_until = 0.0
 
     def connection_made(self, transport: BaseTransport) -> None:
         super().connection_made(cast("Transport", transport))
         self._expect(self.head_seconds)
 
     def data_received(self, data: bytes) -> None:
-        self._unset_keepalive_if_required()
         while data:
             data = self._read(data)
+        if self._heading and self._late is None:
+            self._expect(self.head_seconds)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """As uvicorn's, but white space after a value is none of it."""
@@ -91,24 +63,67 @@ class Requests(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        cast("dict[str, object]", self.scope)["toolbridge.watch"] = self.watch
-        if self._late is None:
-            self._expect(self.head_seconds)
+        self._heading = True
 
     def on_headers_complete(self) -> None:
+        self._heading = False
         self._came()
-        self._unset_keepalive_if_required()
-        if not self._wishes():
-            super().on_headers_complete()
+        if self.parser.should_upgrade() and (self._wishes() or self._should_upgrade()):
+            return
+        self._describe()
+        self.cycle, before = self._cycle(), self.cycle
+        if getattr(before, "response_complete", True):  # there is none before the first request
+            self._start_asgi_task(self.cycle, self.app)
+        else:
+            self.flow.pause_reading()
+            self.pipeline.appendleft((self.cycle, self.app))
+
+    def _describe(self) -> None:
+        """What ASGI has to know of a request that is no upgrade, as uvicorn would say it."""
+        scope, parser, url = self.scope, self.parser, httptools.parse_url(self.url)
+        path = url.path.decode("ascii")
+        scope["method"] = parser.get_method().decode("ascii")
+        scope["http_version"] = parser.get_http_version()
+        scope["path"] = unquote(path) if "%" in path else path
+        scope["raw_path"] = url.path
+        scope["query_string"] = url.query or b""
+
+    def _cycle(self) -> Cycle:
+        scope = self.scope
+        cycle = Cycle(
+            scope,
+            self.transport,
+            self.flow,
+            self.logger,
+            self.access_logger,
+            self.access_log,
+            self.server_state.default_headers,
+            Event(),
+            self.expect_100_continue,
+            scope["http_version"] != "1.0" and self.parser.should_keep_alive(),
+            self.on_response_complete,
+        )
+        cycle.watch = self.watch
+        return cycle
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        cycle.transport = cast("Transport", Head(cycle, self.loop))
-        super()._start_asgi_task(cycle, _closed(cycle, app) if cycle.scope["http_version"] == "1.0" else app)
+        if cycle.scope["http_version"] == "1.0":
+            app = _closed(cycle, app)
+        else:
+            cast("dict[str, object]", cycle.scope)["toolbridge.cycle"] = cycle
+        super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:
-        super().on_response_complete()
-        if self.cycle.response_complete and self.cycle.more_body and not self.transport.is_closing():
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+        elif self.cycle.more_body:
             self._expect(self.rest_seconds)
+        else:
+            self._idle()
 
     def on_message_complete(self) -> None:
         if self._wishes():
@@ -116,9 +131,22 @@ class Requests(HttpToolsProtocol):
         super().on_message_complete()
         if self._late is not None:  # the rest of what was answered: uvicorn would wait for the next request for ever
             self._came()
-            self.timeout_keep_alive_task = self.loop.call_later(
-                self.timeout_keep_alive, self.timeout_keep_alive_handler
-            )
+            self._idle()
+
+    def _idle(self) -> None:
+        """The connection waits for its next request. A timer that runs already is good enough for this wait too."""
+        self._idle_until = self.loop.time() + self.timeout_keep_alive
+        if self.timeout_keep_alive_task is None:
+            self.timeout_keep_alive_task = self.loop.call_at(self._idle_until, self.timeout_keep_alive_handler)
+
+    def timeout_keep_alive_handler(self) -> None:
+        self.timeout_keep_alive_task = None
+        if self._late is not None or not self.cycle.response_complete:
+            return  # it does not wait: what it does has its own end
+        if self._idle_until <= self.loop.time():
+            super().timeout_keep_alive_handler()
+        else:
+            self.timeout_keep_alive_task = self.loop.call_at(self._idle_until, self.timeout_keep_alive_handler)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._came()
@@ -144,6 +172,7 @@ class Requests(HttpToolsProtocol):
             if self._wishes():
                 return self._without_its_wish() + data[upgrade.args[0] :]
             if self._should_upgrade():
+                self._unset_keepalive_if_required()
                 self.handle_websocket_upgrade()
         except httptools.HttpParserError:
             self.logger.warning(INVALID)

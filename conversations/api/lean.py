@@ -7,10 +7,10 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
-from functools import partial
 from typing import Any
 
 from conversations import ids
+from conversations.api.cycle import CYCLE, Cycle, Messages
 from conversations.api.exchange import LeanRequest, LeanResponse
 from conversations.api.incoming import LARGE, ClientGone, Receive, announced, read_body, unpacked
 from conversations.audience import Client
@@ -34,11 +34,13 @@ async def serve(operation: Operation, refuse: Refuse, scope: Mapping[str, Any], 
     if len(headers) < len(scope["headers"]) and BETAS in headers:
         headers[BETAS] = _lines(scope["headers"], BETAS.encode())
     request = LeanRequest(scope, headers, request_id)
+    cycle: Cycle = scope.get(CYCLE) or Messages(receive, send)
     try:
         size = announced(headers)
         if size < LARGE:
-            request.lean_body = await read_body(receive)
-            await _serve(operation, refuse, request, receive, send)
+            body = cycle.body_at_once()
+            request.lean_body = await read_body(receive) if body is None else body
+            await _serve(operation, refuse, request, cycle)
         else:
             process = current()
             process.ready()
@@ -46,12 +48,12 @@ async def serve(operation: Operation, refuse: Refuse, scope: Mapping[str, Any], 
             async with process.room.taken(size) as place:
                 request.lean_body = await unpacked(await read_body(receive), headers)
                 place.resize(len(request.lean_body))
-                await _serve(operation, refuse, request, receive, send)
+                await _serve(operation, refuse, request, cycle)
     except ClientGone:
         return
     except BridgeError as error:  # before there was a request to answer
         current().meter.error(error)
-        await _send_whole(refused(refuse(error, request_id)), send)
+        await _send_whole(refused(refuse(error, request_id)), cycle)
 
 
 def _lines(headers: Iterable[tuple[bytes, bytes]], wanted: bytes) -> str:
@@ -59,14 +61,12 @@ def _lines(headers: Iterable[tuple[bytes, bytes]], wanted: bytes) -> str:
     return b",".join(value for name, value in headers if name == wanted).decode("latin-1")
 
 
-async def _serve(operation: Operation, refuse: Refuse, request: LeanRequest, receive: Receive, send: Send) -> None:
+async def _serve(operation: Operation, refuse: Refuse, request: LeanRequest, cycle: Cycle) -> None:
     patience.begin()
     client = request.client = Client()
-    # Our own server tells when the client leaves; any other has to be asked, which takes a task.
-    watch = request.scope.get("toolbridge.watch") or partial(_ask, receive)
-    unwatch = watch(client.leave)
+    unwatch = cycle.watch(client.leave)
     try:
-        await _answer(operation, refuse, request, send)
+        await _answer(operation, refuse, request, cycle)
     except asyncio.CancelledError:
         if not client.gone:  # cancelled by the server, not by the client's leaving
             raise
@@ -74,7 +74,7 @@ async def _serve(operation: Operation, refuse: Refuse, request: LeanRequest, rec
         unwatch()
 
 
-async def _answer(operation: Operation, refuse: Refuse, request: LeanRequest, send: Send) -> None:
+async def _answer(operation: Operation, refuse: Refuse, request: LeanRequest, cycle: Cycle) -> None:
     try:
         response = await operation(request)
     except BridgeError as error:
@@ -84,37 +84,25 @@ async def _answer(operation: Operation, refuse: Refuse, request: LeanRequest, se
         log.exception("request %s failed", request.request_id)
         response = refused(refuse(OwnFault("internal error"), request.request_id))
     if response.lean_stream is None:
-        await _send_whole(response, send)
+        await _send_whole(response, cycle)
     else:
-        await _send_stream(response, send)
+        await _send_stream(response, cycle)
 
 
-async def _send_whole(response: LeanResponse, send: Send) -> None:
-    length = (b"content-length", b"%d" % len(response.lean_body))
-    await send(
-        {"type": "http.response.start", "status": response.lean_status, "headers": [*response.lean_headers, length]}
-    )
-    await send({"type": "http.response.body", "body": response.lean_body})
+async def _send_whole(response: LeanResponse, cycle: Cycle) -> None:
+    await cycle.answer(response.lean_status, response.lean_headers, response.lean_body)
 
 
-async def _send_stream(response: LeanResponse, send: Send) -> None:
+async def _send_stream(response: LeanResponse, cycle: Cycle) -> None:
     assert response.lean_stream is not None
+    cycle.hold_head()
+    send = cycle.send
     await send({"type": "http.response.start", "status": response.lean_status, "headers": response.lean_headers})
     # A client that leaves while a write waits for it does not reach into the generator: it is closed here.
     async with aclosing(response.lean_stream) as chunks:
         async for chunk in chunks:
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
     await send({"type": "http.response.body", "body": b""})
-
-
-def _ask(receive: Receive, leave: Callable[[], None]) -> Callable[[], object]:
-    return asyncio.get_running_loop().create_task(_disconnected(receive, leave)).cancel
-
-
-async def _disconnected(receive: Receive, leave: Callable[[], None]) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-    leave()
 
 
 def refused(refusal: Refusal) -> LeanResponse:

@@ -11,7 +11,8 @@ import pytest
 import pytest_asyncio
 import uvicorn
 
-from bridge_project.up.requests import Head, Requests
+from bridge_project.up.cycle import Head
+from bridge_project.up.requests import Requests
 from conversations.api.incoming import LARGE, read_body
 from conversations.room import Room
 from tests.api.conftest import CHAT, Served

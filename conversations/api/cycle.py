@@ -1,0 +1,59 @@
+"""A request and its response, as whoever serves the lean handler has them.
+
+Our own server's (`bridge_project.up.cycle`) has a whole body at once and takes a whole answer at once; with any other
+server it is ASGI's messages.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol
+
+CYCLE = "toolbridge.cycle"  # in the scope
+
+Receive = Callable[[], Awaitable[Mapping[str, Any]]]
+Send = Callable[[Mapping[str, Any]], Awaitable[None]]
+Headers = list[tuple[bytes, bytes]]
+
+
+class Cycle(Protocol):
+    def body_at_once(self) -> bytes | None:
+        """The whole body, if it has come; else it has to be received."""
+
+    def watch(self, leave: Callable[[], None]) -> Callable[[], object]:
+        """Call `leave` when the client leaves, until what is returned is called."""
+
+    async def answer(self, status: int, headers: Headers, body: bytes) -> None:
+        """The whole response."""
+
+    def hold_head(self) -> None:
+        """The head of the response may wait for what follows it."""
+
+    @property
+    def send(self) -> Send: ...
+
+
+class Messages:
+    """Such a server has to be asked whether the client has left, which takes a task."""
+
+    def __init__(self, receive: Receive, send: Send) -> None:
+        self._receive = receive
+        self.send = send
+
+    def body_at_once(self) -> bytes | None:
+        return None
+
+    def watch(self, leave: Callable[[], None]) -> Callable[[], object]:
+        return asyncio.get_running_loop().create_task(self._disconnected(leave)).cancel
+
+    async def answer(self, status: int, headers: Headers, body: bytes) -> None:
+        length = (b"content-length", b"%d" % len(body))
+        await self.send({"type": "http.response.start", "status": status, "headers": [*headers, length]})
+        await self.send({"type": "http.response.body", "body": body})
+
+    def hold_head(self) -> None:
+        pass
+
+    async def _disconnected(self, leave: Callable[[], None]) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        leave()
