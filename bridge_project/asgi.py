@@ -38,32 +38,29 @@ HOT = {
 async def application(scope: dict[str, Any], receive: Receive, send: Send) -> None:
     match scope["type"]:
         case "http":
-            if not process.current().started:
-                await process.current().start_once()  # daphne has no lifespan
-            await _http(canonical(scope), receive, send)
+            current = process.current()
+            if not current.started:
+                await current.start_once()  # daphne has no lifespan
+            scope = canonical(scope)
+            if current.conf.cors_origins and (origin := cors.origin_of(scope, current.conf.cors_origins)):
+                if cors.is_preflight(scope):
+                    await cors.answer_preflight(scope, origin, send)
+                    return
+                send = cors.exposing(send, origin)
+                scope = {**scope, CYCLE: None}  # what is sent has to go through it
+            hot = HOT.get(scope["path"]) if scope["method"] == "POST" else None
+            if hot is not None:
+                await serve(*hot, scope, receive, send)
+            elif health.asked(scope):
+                await health.answer(scope, send)
+            else:
+                await _cold(scope, receive, send)
         case "websocket":
             await websocket(scope, receive, send)
         case "lifespan":
             await _lifespan(receive, send)
         case kind:
             raise ValueError(f"nothing here speaks {kind}")
-
-
-async def _http(scope: dict[str, Any], receive: Receive, send: Send) -> None:
-    if origin := cors.origin_of(scope, process.current().conf.cors_origins):
-        if cors.is_preflight(scope):
-            await cors.answer_preflight(scope, origin, send)
-            return
-        send = cors.exposing(send, origin)
-        scope = {**scope, CYCLE: None}  # what is sent has to go through it
-    if health.asked(scope):
-        await health.answer(scope, send)
-        return
-    hot = HOT.get(scope["path"]) if scope["method"] == "POST" else None
-    if hot is not None:
-        await serve(*hot, scope, receive, send)
-    else:
-        await _cold(scope, receive, send)
 
 
 async def _cold(scope: dict[str, Any], receive: Receive, send: Send) -> None:

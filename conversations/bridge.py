@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from conversations import ids, telemetry
 from conversations.ask import Ask
-from conversations.beside import beside
+from conversations.beside import LARGE, beside
 from conversations.catalog import Catalog
 from conversations.course import awake
 from conversations.estimates import Estimates
@@ -94,7 +94,8 @@ class Bridge:
 
     async def open(self, ask: Ask, *, anew: bool = False) -> Turn | Repeat:
         """A turn whose opening write is on its way; or, for the same request again, what stands in for it."""
-        claimed = await beside(ask.request.size, claims, ask, anew=anew)
+        large = ask.request.size >= LARGE
+        claimed = await beside(ask.request.size, claims, ask, anew=anew) if large else claims(ask, anew=anew)
         if ask.key.limits is None:
             return await self._open(ask, None, claimed)
         try:

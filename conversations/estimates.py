@@ -58,15 +58,17 @@ class Estimates:
         ratio = tokens / weight if weight else 0.0
         if not LEAST <= ratio <= MOST:
             return
-        old = self._ratios.get((upstream, model), ratio)
-        if len(self._ratios) >= MODELS:  # names are the client's: they must not fill the memory
-            self._ratios.clear()
-        self._ratios[upstream, model] = old + WEIGHT * (ratio - old)
+        ratios, name = self._ratios, (upstream, model)
+        old = ratios.get(name, ratio)
+        if len(ratios) >= MODELS:  # names are the client's: they must not fill the memory
+            ratios.clear()
+        ratios[name] = old + WEIGHT * (ratio - old)
         if len(body) <= SAMPLE_BYTES:
-            self._samples[upstream, model] = Sample(body, tokens)
-            self._samples.move_to_end((upstream, model))
-            if len(self._samples) > SAMPLES:
-                self._samples.popitem(last=False)
+            samples = self._samples
+            samples[name] = Sample(body, tokens)
+            samples.move_to_end(name)
+            if len(samples) > SAMPLES:
+                samples.popitem(last=False)
 
     async def count(self, upstream: str, model: str, body: bytes) -> int:
         sample = self._samples.pop((upstream, model), None)

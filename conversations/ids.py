@@ -2,8 +2,8 @@
 
 import os
 import secrets
-import threading
 import time
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 ALPHABET = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -59,39 +59,50 @@ def least(moment: float) -> int:
 _BASE62 = bytes(ALPHABET[byte % 62] for byte in range(256))
 
 
-class _Entropy:
-    """The system's randomness, taken in larger pieces: a system call for each id would be a tenth of a turn."""
+PIECE = 16  # characters of base62
+PIECES = 256
 
-    def __init__(self) -> None:
-        self._bytes = b""
-        self._used = 0
-        self._lock = threading.Lock()
 
-    def take(self, length: int) -> bytes:
-        with self._lock:
-            start = self._used
-            if start + length > len(self._bytes):
-                self._bytes, start = secrets.token_bytes(4096), 0
-            self._used = start + length
-            return self._bytes[start : self._used]
+class _Random:
+    """Random text in pieces, many of them made at once: a system call for each id would be a tenth of a turn.
+
+    Whichever thread takes a piece, nobody else gets it: `next` is one step of the interpreter.
+    """
+
+    def __init__(self, size: int, spelled: Callable[[bytes], str]) -> None:
+        self._size = size  # bytes of a piece
+        self._spelled = spelled
+        self._pieces: Iterator[str] = iter(())
+        os.register_at_fork(after_in_child=self.forget)  # a fork must not repeat its parent
+
+    def piece(self) -> str:
+        return next(self._pieces, "") or self._refilled()
+
+    def _refilled(self) -> str:
+        size, random = self._size, secrets.token_bytes(self._size * PIECES)
+        pieces = iter([self._spelled(random[start : start + size]) for start in range(0, len(random), size)])
+        first = next(pieces)
+        self._pieces = pieces
+        return first
 
     def forget(self) -> None:
-        self._bytes, self._used, self._lock = b"", 0, threading.Lock()
+        self._pieces = iter(())
 
 
-_entropy = _Entropy()
-os.register_at_fork(after_in_child=_entropy.forget)  # a fork must not repeat its parent
+_base62 = _Random(PIECE, lambda random: random.translate(_BASE62).decode())
+_hex = _Random(10, bytes.hex)
 
 
 def token(length: int = 24) -> str:
     """Random base62, for ids."""
-    return _entropy.take(length).translate(_BASE62).decode()
+    pieces = (_base62.piece() for _ in range(0, length, PIECE))
+    return "".join(pieces)[:length]
 
 
-def ordered(length: int = 24) -> str:
+def ordered() -> str:
     """Random base62 after eight digits that count milliseconds (in base 36, which every collation sorts alike): ids of
     one moment are neighbours in an index, so that a commit touches one page of it and not one for each row."""
-    return _digits(int(time.time() * 1000)) + token(length - 8)
+    return _digits(int(time.time() * 1000)) + _base62.piece()
 
 
 _PAIRS = [chr(first) + chr(second) for first in ALPHABET[:36] for second in ALPHABET[:36]]
@@ -125,4 +136,4 @@ def request_id() -> str:
 
 
 def conversation_id() -> str:
-    return f"conv_{int(time.time() * 1000):012x}{_entropy.take(10).hex()}"
+    return f"conv_{int(time.time() * 1000):012x}{_hex.piece()}"

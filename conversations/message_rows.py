@@ -75,9 +75,9 @@ def _answered(new: list[New]) -> int:
     return next((index for index in range(len(new) - 1, 0, -1) if new[index - 1][0] == "assistant"), 0)
 
 
-def answer(head: Node, chain_hash: bytes, content: bytes, message: Message, storage: str) -> MessageRow:
-    kept = content if storage == "full" else _content(message.blocks, storage)
-    return MessageRow(chain_hash, head.chain_hash, head.depth + 1, head.answers + 1, "assistant", kept)
+def kept(content: bytes, message: Message, storage: str) -> bytes:
+    """What is stored of an answer's content."""
+    return content if storage == "full" else _content(message.blocks, storage)
 
 
 def _content(blocks: tuple[Block, ...], storage: str) -> bytes:

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from conversations.beside import beside, size_of
+from conversations.beside import LARGE, beside, size_of
 from conversations.estimates import weight
 from conversations.hosted.values import NOTHING_OFFERED, Hosted, Offered
 from conversations.rejoining import rejoin
@@ -94,7 +94,8 @@ async def prepare(
 ) -> Prepared:
     if request.thread is not None and storage != "full":
         raise ThreadRefused("thread: this key does not store conversations", code="thread_unsupported_request")
-    hashes = await beside(size_of(request), chain, request.messages)
+    size = size_of(request)
+    hashes = chain(request.messages) if size < LARGE else await beside(size, chain, request.messages)
     wants = wanted(request, hashes)
     resolved = await state.resolve(key, request.thread, identity, wants)
     conversation = resolved.conversation
@@ -114,14 +115,18 @@ async def prepare(
         snapshot = await _known(state, conversation, wants, identity)
     # What was put before the client's first message moves it; the other notes count the whole history already.
     moved = len(received.messages) - len(asked.messages)
-    restored = (*(replace(note, message=note.message + moved) for note in notes), *lost)
+    restored = (*[replace(note, message=note.message + moved) for note in notes], *lost)
     stored, waits = await _ran(state, conversation, received, wants) if wants.hosted else (NOTHING_STORED, ())
     if received.tool_choice is not None and received.tool_choice.name:
         check_choice(received, [tool.offer for tool in offered.tools])
-    size = size_of(received)
-    hydrated = await beside(size, hydrate, received, hashes, snapshot)
+    small = (size := size_of(received)) < LARGE
+    hydrated = hydrate(received, hashes, snapshot) if small else await beside(size, hydrate, received, hashes, snapshot)
     try:
-        aimed = await beside(size, aim, hydrated, route, offered, stored)
+        aimed = (
+            aim(hydrated, route, offered, stored)
+            if small
+            else await beside(size, aim, hydrated, route, offered, stored)
+        )
     except InvalidRequest as error:
         raise told_place(error, hydrated.messages, request.messages) from None
     return Prepared(
@@ -338,9 +343,11 @@ def _fresh(
     The last answer is stored, but it is told for the first time; to another upstream all of the history is, of which
     one note of each rule is kept.
     """
+    if not notes:
+        return ()
     told, _ = conversation.deepest(hashes)
     switched = False
-    for index in range(told - 1, -1, -1) if notes else ():
+    for index in range(told - 1, -1, -1):
         if (origin := hydrated.messages[index].origin) is not None:
             switched = (origin.upstream, origin.model) != (route.target.upstream, route.target.model)
             told = index if index == told - 1 else told

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from conversations import message_rows, secrets, sent_rows, usage_rows
+from conversations import message_rows, parameters, secrets, sent_rows, usage_rows
 from conversations.callers import secrets_of
 from conversations.state import Sent
 from conversations.storable import digest, words
@@ -24,7 +24,7 @@ from conversations.store.writes import CloseTurn, MessageRow, OpenTurn, SaveMess
 from translation.errors import BridgeError
 from translation.memo import Memo
 from translation.unicode import well_formed
-from translation.values import Request
+from translation.values import Note
 
 if TYPE_CHECKING:
     from conversations.attempt import Attempt
@@ -65,30 +65,30 @@ class Opening(Struct, frozen=True):
 
 
 def opening(turn: StoredTurn, last: Sent | None) -> Opening:
-    ask, prepared, storage = turn.ask, turn.prepared, turn.ask.key.storage
-    received, sent, full = prepared.received, sent_rows.kept(ask.request, prepared.sent), storage == "full"
-    form = turn.bridge.form
-    rows, head = message_rows.messages(prepared.conversation, received, prepared.chain, storage, form)
+    ask, prepared = turn.ask, turn.prepared
+    asked, storage, received, conversation = ask.request, ask.key.storage, prepared.received, prepared.conversation
+    sent, target, full = sent_rows.kept(asked, prepared.sent), prepared.route.target, storage == "full"
+    rows, head = message_rows.messages(conversation, received, prepared.chain, storage, turn.bridge.form)
     change = sent_rows.delta(last, sent.body if full else b"")
-    system, tools = (_blob(raw) if full else NO_BLOB for raw in (received.raw_system, received.raw_tools))
+    system, tools = (_blob(received.raw_system), _blob(received.raw_tools)) if full else (NO_BLOB, NO_BLOB)
     write = OpenTurn(
-        conversation=prepared.conversation.row,
-        created=not prepared.conversation.stored,
+        conversation=conversation.row,
+        created=not conversation.stored,
         turn=turn.id,
         process=turn.bridge.settings.process,
         request_id=ask.request_id,
         message_id=turn.message_id,
         now=now(),
-        requested_model=ask.request.model[:200],
-        params=params(ask.request, texts=full) if storage != "minimal" else b"{}",
+        requested_model=asked.model[:200],
+        params=parameters.dump(asked, texts=full) if storage != "minimal" else b"{}",
         headers=kept_headers(ask.headers) if storage != "minimal" else b"{}",
-        stream=ask.request.stream,
+        stream=asked.stream,
         head_hash=head.chain_hash,
         system_digest=system[0],
         tools_digest=tools[0],
-        upstream=prepared.route.target.upstream,
-        resolved_model=prepared.route.target.model[:200],
-        notes=msgspec.json.encode(turn.notes),
+        upstream=target.upstream,
+        resolved_model=target.model[:200],
+        notes=_notes(turn.notes),
         note_count=len(turn.notes),
         sent_parent=change.parent,
         sent_prefix=change.prefix,
@@ -96,30 +96,38 @@ def opening(turn: StoredTurn, last: Sent | None) -> Opening:
         sent_meta=sent_rows.meta(sent),
         sent_depth=change.depth,
         state_ms=turn.timings.state,
-        blobs=tuple(blob for blob in (system, tools) if blob[0]),
+        blobs=tuple([blob for blob in (system, tools) if blob[0]]) if full else (),
         messages=rows[:ROWS],
-        answered=message_rows.answered(ask.request),
+        answered=message_rows.answered(asked),
         claims=turn.claims,
     )
-    rest = [rows[start : start + ROWS] for start in range(ROWS, len(rows), ROWS)]
-    more = tuple(SaveMessages(write.conversation, turn.id, part) for part in rest)
+    more = _more(write, rows) if len(rows) > ROWS else ()
     return Opening(write, more, head, change.depth)
+
+
+def _more(write: OpenTurn, rows: tuple[MessageRow, ...]) -> tuple[SaveMessages, ...]:
+    parts = (rows[start : start + ROWS] for start in range(ROWS, len(rows), ROWS))
+    return tuple(SaveMessages(write.conversation, write.turn, part) for part in parts)
+
+
+def _notes(notes: list[Note]) -> bytes:
+    return msgspec.json.encode(notes) if notes else b"[]"
 
 
 def closing(
     turn: StoredTurn, status: str, error: BridgeError | None, message: MessageRow | None, returned: str, *, late: bool
 ) -> CloseTurn:
-    (_, attempt), timings, full = turn.hop, turn.timings, turn.ask.key.storage == "full"
+    ask, attempt, timings, full = turn.ask, turn.hop[1], turn.timings, turn.ask.key.storage == "full"
     return CloseTurn(
         conversation=turn.conversation.row,
         turn=turn.id,
-        request_id=turn.ask.request_id,
+        request_id=ask.request_id,
         message_id=turn.message_id,
         now=now(),
-        requested_model=turn.ask.request.model[:200],
+        requested_model=ask.request.model[:200],
         status=status,
         attempts=msgspec.json.encode(turn.attempts),
-        notes=msgspec.json.encode(turn.notes),
+        notes=_notes(turn.notes),
         note_count=len(turn.notes),
         answer=compress(b"".join(attempt.raw)) if full else b"",
         answer_meta=_ending(attempt) if full else answer_meta(attempt),
@@ -130,7 +138,7 @@ def closing(
         stop_reason=attempt.accumulator.stop_reason or "",
         http_status=error.status if error else 200,
         error_type=error.type if error else "",
-        error_message=words(error, turn.ask.key.storage) if error else "",
+        error_message=words(error, ask.key.storage) if error else "",
         first_byte_ms=timings.first_byte,
         first_token_ms=timings.first_token,
         duration_ms=timings.duration,
@@ -145,23 +153,26 @@ def _tools(turn: StoredTurn) -> tuple[tuple[str, int], ...]:
     return tuple(Counter(call.name[:200] for call in turn.calls.values()).items()) if turn.calls else ()
 
 
+class _Ending(Struct, omit_defaults=True):
+    """With why it ended, where there are words for it, and its searches: who asks again gets the same end."""
+
+    status: int
+    content_type: str
+    sequence: str = ""
+    explanation: str = ""
+    searches: int = 0
+
+
 def answer_meta(attempt: Attempt) -> bytes:
-    return msgspec.json.encode(_answer_meta(attempt))
-
-
-def _answer_meta(attempt: Attempt) -> dict[str, object]:
-    return {"status": attempt.status, "content_type": attempt.content_type}
+    return msgspec.json.encode(_Ending(attempt.status, attempt.content_type))
 
 
 def _ending(attempt: Attempt) -> bytes:
-    """With why it ended, where there are words for it, and its searches: who asks again gets the same end."""
     said = attempt.accumulator
-    told = {
-        "sequence": well_formed(said.sequence),
-        "explanation": well_formed(said.explanation),
-        "searches": said.usage.searches,
-    }
-    return msgspec.json.encode(_answer_meta(attempt) | {name: value for name, value in told.items() if value})
+    words = (
+        (well_formed(said.sequence), well_formed(said.explanation)) if said.sequence or said.explanation else ("", "")
+    )
+    return msgspec.json.encode(_Ending(attempt.status, attempt.content_type, *words, said.usage.searches))
 
 
 def sealed(turn: StoredTurn, links: tuple[LinkRow, ...]) -> tuple[LinkRow, ...]:
@@ -171,6 +182,11 @@ def sealed(turn: StoredTurn, links: tuple[LinkRow, ...]) -> tuple[LinkRow, ...]:
     return tuple(
         replace(link, arguments=secrets.seal(link.arguments), state=secrets.seal(link.state)) for link in links
     )
+
+
+def milliseconds(seconds: float) -> float:
+    """To the microsecond. `round` takes the way over decimal digits, which costs ten times as much."""
+    return int(seconds * 1_000_000) / 1000
 
 
 def now() -> str:
@@ -192,27 +208,3 @@ def kept_headers(headers: dict[str, str]) -> bytes:
 @lru_cache(maxsize=1024)
 def _is_secret(header: str) -> bool:
     return SECRET_HEADER.search(header) is not None
-
-
-def params(request: Request, *, texts: bool) -> bytes:
-    """The request's own settings: what is neither history nor context. Some hold words of the client's."""
-    worded = {
-        "stop_sequences": request.stop_sequences or None,
-        "output_schema": msgspec.Raw(request.output_schema) if request.output_schema else None,
-        "extras": msgspec.Raw(request.extras) if request.extras else None,
-    }
-    shown = {
-        "max_tokens": request.max_tokens,
-        "temperature": request.temperature,
-        "top_p": request.top_p,
-        "top_k": request.top_k,
-        "tool_choice": request.tool_choice,
-        "thinking": request.thinking,
-        "effort": request.effort or None,
-        "betas": request.betas or None,
-        "version": request.version,
-        "unknown": request.unknown or None,
-        "open_ended": request.open_ended or None,
-        **(worded if texts else {}),
-    }
-    return msgspec.json.encode({name: value for name, value in shown.items() if value is not None})

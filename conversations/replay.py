@@ -15,7 +15,7 @@ from django.utils import timezone
 from msgspec import Struct
 from msgspec.structs import replace
 
-from conversations import conf, ids
+from conversations import conf, ids, parameters
 from conversations.attempt import Attempt
 from conversations.demo import DemoServer
 from conversations.estimates import Estimates, weight
@@ -36,29 +36,11 @@ from translation.client.tools import tools as parse_tools
 from translation.errors import BridgeError, InvalidRequest, UpstreamTimeout
 from translation.events import Event, Failed, Finished, MessageStart, ToolStarted
 from translation.state import Snapshot, hydrate, wanted
-from translation.values import Note, Request, ThinkingConfig, Tool, ToolChoice, Usage
+from translation.values import Note, Request, Tool, ToolChoice, Usage
 
 SECONDS = 300.0  # a replay takes at most
 REPLAY = "replay"  # the status of its entry in the ledger
 NOWHERE = "http://demo.invalid/v1"
-
-
-class Parameters(Struct, frozen=True):
-    """A turn's own settings, as `records.params` keeps them."""
-
-    max_tokens: int = 0
-    temperature: float | None = None
-    top_p: float | None = None
-    top_k: int | None = None
-    stop_sequences: tuple[str, ...] = ()
-    tool_choice: ToolChoice | None = None
-    thinking: ThinkingConfig | None = None
-    effort: str = ""
-    output_schema: msgspec.Raw = msgspec.Raw(b"")
-    betas: tuple[str, ...] = ()
-    version: str = "2023-06-01"
-    open_ended: bool = False
-    extras: msgspec.Raw = msgspec.Raw(b"")
 
 
 class SentMeta(Struct, frozen=True):
@@ -155,7 +137,7 @@ def _hydrated(turn: Turn) -> Request:
 
 
 def _request(turn: Turn, db: PageDatabase, stored: list[reads.Stored]) -> Request:
-    kept = msgspec.json.decode(bytes(turn.params), type=Parameters)
+    kept = parameters.load(bytes(turn.params))
     system, tools = (
         reads.blob(db, turn.conversation_id, bytes(digest)) if digest else b""
         for digest in (turn.system_digest, turn.tools_digest)

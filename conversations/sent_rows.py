@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -63,11 +64,19 @@ def kept(request: Request, sent: UpstreamRequest) -> UpstreamRequest:
 
 def sent_instead(turn: StoredTurn) -> SentRow | None:
     """The request that was really sent, where it is not the one that the turn was opened with."""
-    sent = kept(turn.ask.request, turn.hop[0])
-    if turn.ask.key.storage != "full" or sent.body == turn.recorded.body:
+    sent = turn.hop[0]
+    if sent is turn.recorded or turn.ask.key.storage != "full":
+        return None
+    sent = kept(turn.ask.request, sent)
+    if sent.body == turn.recorded.body:
         return None
     return SentRow(compress(sent.body), meta(sent))
 
 
 def meta(sent: UpstreamRequest) -> bytes:
-    return msgspec.json.encode({"path": sent.path, "headers": dict(sent.headers), "stream": sent.stream})
+    return _meta(sent.path, sent.headers, sent.stream)
+
+
+@lru_cache(maxsize=1024)
+def _meta(path: str, headers: tuple[tuple[str, str], ...], stream: bool) -> bytes:  # noqa: FBT001 - a column
+    return msgspec.json.encode({"path": path, "headers": dict(headers), "stream": stream})

@@ -10,12 +10,10 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
 from conversations import ids, links, message_rows, records, sent_rows, telemetry, usage_rows
 from conversations.beside import LARGE, beside, size_of
 from conversations.errand import Errand
-from conversations.records import Timings
+from conversations.records import Timings, milliseconds
 from conversations.state import Conversation, Sent
 from conversations.store.links import LinkRow, SaveLinks, TakenId
 from conversations.store.reads import Node
@@ -104,19 +102,21 @@ class StoredTurn:
 
     @property
     def elapsed(self) -> float:
-        return round((time.perf_counter() - self.started) * 1000, 3)
+        return milliseconds(time.perf_counter() - self.started)
 
     # ------------------------------------------------------------ the beginning
 
     async def _submit(self) -> None:
-        full = self.ask.key.storage == "full"
-        last = await self.bridge.state.last_sent(self.conversation) if full else None
+        prepared, last = self.prepared, None
+        conversation = prepared.conversation
+        if conversation.stored and self.ask.key.storage == "full":
+            last = await self.bridge.state.last_sent(conversation)
         self.timings.state = self.elapsed
         build = partial(self._opening, last)
-        if (size := size_of(self.prepared.received)) >= LARGE:
+        if (size := size_of(prepared.received)) >= LARGE:
             opening = await beside(size, records.opening, self, last)
             build = partial(self._opening, last, opening)
-        self._rows.open(build, self.conversation, at_once=bool(self.claims))
+        self._rows.open(build, conversation, at_once=bool(self.claims))
 
     def _opening(self, last: Sent | None, made: records.Opening | None = None) -> records.Opening:
         opening = made or records.opening(self, last)
@@ -175,15 +175,21 @@ class StoredTurn:
         if self.ask.key.storage == "minimal":
             return None
         self._rows.make()
-        content = self.accumulator.content
-        message = parse_answer(content)
-        target = self.prepared.route.target
-        row = message_rows.answer(
-            self.head, chain_link(self.head.chain_hash, message), content, message, self.ask.key.storage
+        head, content, storage = self.head, self.accumulator.content, self.ask.key.storage
+        message, target = parse_answer(content), self.prepared.route.target
+        return MessageRow(
+            chain_hash=chain_link(head.chain_hash, message),
+            parent_hash=head.chain_hash,
+            depth=head.depth + 1,
+            answers=head.answers + 1,
+            role="assistant",
+            content=message_rows.kept(content, message, storage),
+            message_id=self.message_id,
+            upstream=target.upstream,
+            model=target.model,
+            # Most of it is reasoning, in clear: a key that keeps no text keeps what its calls need.
+            state=finished.state if self.calls or storage == "full" else b"",
         )
-        # Most of it is reasoning, in clear: a key that keeps no text keeps what its calls need.
-        state = finished.state if self.calls or self.ask.key.storage == "full" else b""
-        return replace(row, message_id=self.message_id, upstream=target.upstream, model=target.model, state=state)
 
     async def _close(
         self, status: str, error: BridgeError | None, message: MessageRow | None, returned: str, *, late: bool = False
@@ -214,8 +220,10 @@ class StoredTurn:
     def _keep_sent(self) -> None:
         if self.ask.key.storage != "full" or not self._rows.stored:
             return
-        sent = sent_rows.kept(self.ask.request, self.hop[0])
-        depth = self.depth if sent.body == self.recorded.body else 0
+        sent, depth = self.hop[0], self.depth
+        if sent is not self.recorded:
+            sent = sent_rows.kept(self.ask.request, sent)
+            depth = depth if sent.body == self.recorded.body else 0
         self.bridge.state.note_sent(self.conversation, Sent(self.id, depth, sent.body))
 
     async def _store_end(

@@ -189,14 +189,14 @@ class Turn(StoredTurn):
         self.bridge.enter(self)
 
     def _new_attempt(self) -> Attempt:
-        prepared = self.prepared
-        target = prepared.route.target
-        tokens = self.bridge.estimates.prompt(target.upstream, target.model, prepared.aimed.weight)
+        aimed = self.prepared.aimed
+        route, target = aimed.route, aimed.route.target
+        tokens = self.bridge.estimates.prompt(target.upstream, target.model, aimed.weight)
         if self.admission is not None:
             micros = self.bridge.prices.cost(target.upstream, target.model, Usage(input_tokens=tokens))
             self.admission.expect(tokens, micros)
         start = MessageStart(self.message_id, self.ask.request.model, Usage(input_tokens=tokens, output_tokens=1))
-        return Attempt(prepared.route, prepared.request, prepared.sent, start, self.errand.watch(), self._writer())
+        return Attempt(route, aimed.request, aimed.sent, start, self.errand.watch(), self._writer())
 
     def _writer(self) -> Writer | None:
         """One that this turn needs instead of the upstream's usual one."""
@@ -232,7 +232,7 @@ class Turn(StoredTurn):
         if self._attempt_started is None:
             return
         target = self.prepared.route.target
-        elapsed = round((time.perf_counter() - self._attempt_started) * 1000, 3)
+        elapsed = records.milliseconds(time.perf_counter() - self._attempt_started)
         self._attempt_started = None
         status, message = ("error", words(error, self.ask.key.storage)) if error else ("complete", "")
         self.attempts.append(records.AttemptRecord(target.upstream, target.model, status, message, elapsed))
@@ -262,7 +262,8 @@ class Turn(StoredTurn):
         # A short answer is complete in the read that begins it.
         self.timings.first_token = self.timings.first_token or self.elapsed
         await self._count(finished)
-        self.notes.extend(Note("repair", "answer-mended", what) for what in finished.notes)
+        if finished.notes:
+            self.notes.extend(Note("repair", "answer-mended", what) for what in finished.notes)
         wire = self.attempt.finish(finished, self._total())
         self.message_id = self.accumulator.id or self.message_id  # an answer that is passed on has its own
         row = self._message(finished)
@@ -285,10 +286,11 @@ class Turn(StoredTurn):
         return self.usage
 
     async def _count(self, finished: Finished) -> None:
-        target, body, estimates = self.prepared.route.target, self.prepared.sent.body, self.bridge.estimates
+        aimed, estimates = self.prepared.aimed, self.bridge.estimates
+        target, body = aimed.route.target, aimed.sent.body
         if finished.usage is not None:
             self.usage = usage_rows.countable(finished.usage)
-            estimates.learn(target.upstream, target.model, body, self.prepared.aimed.weight, self.usage)
+            estimates.learn(target.upstream, target.model, body, aimed.weight, self.usage)
         else:
             self.usage = await estimates.counted(target.upstream, target.model, body, self.accumulator.content)
             self.notes.append(Note("degradation", "usage-estimated", "the upstream reported no usage; it is estimated"))

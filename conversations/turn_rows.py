@@ -51,7 +51,8 @@ class TurnRows:
 
     async def opened(self) -> None:
         """Until the turn is in the store; raises why it is not."""
-        self._write()
+        if self._build is not None or self._held is not None:
+            self._write()
         if self._opened is not None:
             await self._opened
 
@@ -88,7 +89,8 @@ class TurnRows:
         self._watched(opened)
 
     def _release(self) -> Opening | None:
-        self.make()
+        if self._build is not None:
+            self.make()
         held, self._held = self._held, None
         if self._timer is not None:
             self._timer.cancel()

@@ -29,38 +29,37 @@ def entries(turn: StoredTurn, status: str, returned: str) -> tuple[UsageRow, ...
     failed = tuple(turn.entries)
     if failed and len(failed) == len(turn.attempts):
         return failed
-    last = replace(
-        _entry(turn, turn.usage, status),
-        attempt=len(failed) + 1,
-        returned_model=storable(returned, 200),
-        tool_count=len(turn.calls) - sum(entry.tool_count for entry in failed),
-        duration_ms=turn.timings.duration,
-        first_token_ms=turn.timings.first_token,
-    )
+    calls = len(turn.calls) - sum([entry.tool_count for entry in failed])
+    timings = turn.timings
+    last = _entry(turn, turn.usage, status, len(failed) + 1, timings.duration, timings.first_token, returned, calls)
     return (*failed, last)
 
 
 def round_entry(turn: StoredTurn, returned: str) -> UsageRow:
     """Of a call that the answer went on after."""
     attempts = turn.attempts
-    return replace(
-        _entry(turn, turn.usage, "complete"),
-        attempt=len(attempts),
-        returned_model=storable(returned, 200),
-        tool_count=len(turn.calls) - sum(entry.tool_count for entry in turn.entries),
-        duration_ms=attempts[-1].ms,
-    )
+    calls = len(turn.calls) - sum(entry.tool_count for entry in turn.entries)
+    return _entry(turn, turn.usage, "complete", len(attempts), attempts[-1].ms, 0, returned, calls)
 
 
 def failed_entry(turn: StoredTurn, elapsed: float) -> UsageRow:
     """Of an attempt that brought nothing to show."""
-    return replace(_entry(turn, turn.estimate(), "error"), attempt=len(turn.attempts), duration_ms=elapsed)
+    return _entry(turn, turn.estimate(), "error", len(turn.attempts), elapsed)
 
 
-def _entry(turn: StoredTurn, usage: Usage, status: str) -> UsageRow:
+def _entry(  # noqa: PLR0913, PLR0917 - a row has that many columns
+    turn: StoredTurn,
+    usage: Usage,
+    status: str,
+    attempt: int,
+    duration: float,
+    first_token: float = 0,
+    returned: str = "",
+    calls: int = 0,
+) -> UsageRow:
     target = turn.prepared.route.target
     return UsageRow(
-        attempt=0,
+        attempt=attempt,
         upstream=target.upstream,
         model=target.model[:200],
         status=status,
@@ -71,6 +70,10 @@ def _entry(turn: StoredTurn, usage: Usage, status: str) -> UsageRow:
         thinking_tokens=usage.thinking_tokens,
         estimated=usage.estimated,
         cost_micros=turn.bridge.prices.cost(target.upstream, target.model, usage),
+        returned_model=storable(returned, 200) if returned else "",
+        tool_count=calls,
+        duration_ms=duration,
+        first_token_ms=first_token,
     )
 
 

@@ -6,7 +6,7 @@ from ninja import Router
 from conversations.api import sse
 from conversations.api.exchange import LeanRequest, LeanResponse
 from conversations.ask import Ask
-from conversations.beside import beside
+from conversations.beside import LARGE, beside
 from conversations.process import current
 from translation.client.identity import identity
 from translation.client.parse import parse
@@ -39,7 +39,11 @@ async def _ask(request: HttpRequest, *, counting: bool = False) -> Ask:
     process, headers = current(), request.lean_headers
     process.ready()
     key = await process.callers.authenticate(headers)
-    betas = tuple(beta.strip() for beta in headers.get("anthropic-beta", "").split(",") if beta.strip())
+    named = headers.get("anthropic-beta")
+    betas = tuple([beta.strip() for beta in named.split(",") if beta.strip()]) if named else ()
     body, version = request.lean_body, headers.get("anthropic-version", DEFAULT_VERSION)
-    asked = await beside(len(body), parse, body, version, betas, counting=counting)
+    if len(body) < LARGE:
+        asked = parse(body, version, betas, counting=counting)
+    else:
+        asked = await beside(len(body), parse, body, version, betas, counting=counting)
     return Ask(key, asked, identity(headers, asked.user_id), request.request_id, headers, request.client)

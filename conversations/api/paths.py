@@ -9,11 +9,14 @@ from typing import Any
 ANTHROPIC = "/anthropic"
 SHORT = ("/models", "/chat/completions", "/embeddings")
 API = "/v1/"
+MESSAGES = "/v1/messages"  # what nearly everybody asks for
 UNDECODED = "/v1/conversations/"
 
 
 def canonical(scope: dict[str, Any]) -> dict[str, Any]:
     path: str = scope["path"]
+    if path == MESSAGES:
+        return scope
     found = path.removeprefix(ANTHROPIC) if path.startswith(ANTHROPIC + "/") else path
     if found.startswith(SHORT):
         found = "/v1" + found.rstrip("/")
