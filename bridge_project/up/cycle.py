@@ -2,7 +2,7 @@
 once here: most requests are small, and for them the steps cost more than what is in them."""
 
 from asyncio import AbstractEventLoop, Transport, get_running_loop
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import cast
 
 from uvicorn.protocols.http.httptools_impl import HEADER_VALUE_RE, STATUS_LINE, RequestResponseCycle
@@ -54,10 +54,6 @@ class Cycle(RequestResponseCycle):
         body, self.body = bytes(self.body), bytearray()
         return body
 
-    def hold_head(self) -> None:
-        """Until what follows it is sent."""
-        self.transport = cast("Transport", Head(self, get_running_loop()))
-
     async def answer(self, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> None:
         """The whole response, in one write."""
         if self.flow.write_paused and not self.disconnected:
@@ -76,3 +72,19 @@ class Cycle(RequestResponseCycle):
         if not self.keep_alive:
             self.transport.close()
         self.on_response()
+
+    async def begin(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        """A response in pieces. Its head waits for the first of them."""
+        self.transport = cast("Transport", Head(self, get_running_loop()))
+        await self.send({"type": "http.response.start", "status": status, "headers": list(headers)})
+
+    def write(self, piece: bytes) -> Awaitable[None] | None:
+        """As uvicorn's `send`, which asks anew for each piece what the head has settled. Returns what to wait for before
+        the next one, when the client is behind."""
+        if self.disconnected or not piece:  # an empty chunk would be the end
+            return None
+        self.transport.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+        return self.flow.drain() if self.flow.write_paused else None
+
+    async def end(self) -> None:
+        await self.send({"type": "http.response.body", "body": b"", "more_body": False})

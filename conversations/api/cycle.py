@@ -25,11 +25,13 @@ class Cycle(Protocol):
     async def answer(self, status: int, headers: Headers, body: bytes) -> None:
         """The whole response."""
 
-    def hold_head(self) -> None:
-        """The head of the response may wait for what follows it."""
+    async def begin(self, status: int, headers: Headers) -> None:
+        """A response in pieces: `write` them, then `end`."""
 
-    @property
-    def send(self) -> Send: ...
+    def write(self, piece: bytes) -> Awaitable[None] | None:
+        """Returns what to wait for before the next one, when the client is behind."""
+
+    async def end(self) -> None: ...
 
 
 class Messages:
@@ -37,7 +39,7 @@ class Messages:
 
     def __init__(self, receive: Receive, send: Send) -> None:
         self._receive = receive
-        self.send = send
+        self._send = send
 
     def body_at_once(self) -> bytes | None:
         return None
@@ -46,12 +48,17 @@ class Messages:
         return asyncio.get_running_loop().create_task(self._disconnected(leave)).cancel
 
     async def answer(self, status: int, headers: Headers, body: bytes) -> None:
-        length = (b"content-length", b"%d" % len(body))
-        await self.send({"type": "http.response.start", "status": status, "headers": [*headers, length]})
-        await self.send({"type": "http.response.body", "body": body})
+        await self.begin(status, [*headers, (b"content-length", b"%d" % len(body))])
+        await self._send({"type": "http.response.body", "body": body})
 
-    def hold_head(self) -> None:
-        pass
+    async def begin(self, status: int, headers: Headers) -> None:
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+
+    def write(self, piece: bytes) -> Awaitable[None]:
+        return self._send({"type": "http.response.body", "body": piece, "more_body": True})
+
+    async def end(self) -> None:
+        await self._send({"type": "http.response.body", "body": b""})
 
     async def _disconnected(self, leave: Callable[[], None]) -> None:
         while (await self._receive())["type"] != "http.disconnect":

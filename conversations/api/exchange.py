@@ -3,12 +3,15 @@
 They are Django's types, so that a ninja operation takes and returns them like any other.
 """
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 
 from conversations.audience import Client
+
+# Takes a piece of a body; returns what to wait for before the next one, when the client is behind.
+Write = Callable[[bytes], Awaitable[None] | None]
 
 
 class LeanRequest(HttpRequest):
@@ -30,14 +33,14 @@ class LeanRequest(HttpRequest):
 
 
 class LeanResponse(HttpResponse):
-    """A status, headers as pairs, and a body that is either bytes or comes in pieces."""
+    """A status, headers as pairs, and a body that is either bytes or written in pieces."""
 
     def __init__(
         self,
         status: int,
         headers: list[tuple[bytes, bytes]],
         body: bytes = b"",
-        stream: AsyncGenerator[bytes, None] | None = None,
+        stream: Callable[[Write], Awaitable[None]] | None = None,
     ) -> None:
         self.lean_status = status
         self.lean_headers = headers

@@ -6,7 +6,6 @@ Reads the body, runs the ninja operation, sends what it returns. When the client
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextlib import aclosing
 from typing import Any
 
 from conversations import ids
@@ -53,7 +52,8 @@ async def serve(operation: Operation, refuse: Refuse, scope: Mapping[str, Any], 
         return
     except BridgeError as error:  # before there was a request to answer
         current().meter.error(error)
-        await _send_whole(refused(refuse(error, request_id)), cycle)
+        response = refused(refuse(error, request_id))
+        await cycle.answer(response.lean_status, response.lean_headers, response.lean_body)
 
 
 def _lines(headers: Iterable[tuple[bytes, bytes]], wanted: bytes) -> str:
@@ -84,25 +84,11 @@ async def _answer(operation: Operation, refuse: Refuse, request: LeanRequest, cy
         log.exception("request %s failed", request.request_id)
         response = refused(refuse(OwnFault("internal error"), request.request_id))
     if response.lean_stream is None:
-        await _send_whole(response, cycle)
+        await cycle.answer(response.lean_status, response.lean_headers, response.lean_body)
     else:
-        await _send_stream(response, cycle)
-
-
-async def _send_whole(response: LeanResponse, cycle: Cycle) -> None:
-    await cycle.answer(response.lean_status, response.lean_headers, response.lean_body)
-
-
-async def _send_stream(response: LeanResponse, cycle: Cycle) -> None:
-    assert response.lean_stream is not None
-    cycle.hold_head()
-    send = cycle.send
-    await send({"type": "http.response.start", "status": response.lean_status, "headers": response.lean_headers})
-    # A client that leaves while a write waits for it does not reach into the generator: it is closed here.
-    async with aclosing(response.lean_stream) as chunks:
-        async for chunk in chunks:
-            await send({"type": "http.response.body", "body": chunk, "more_body": True})
-    await send({"type": "http.response.body", "body": b""})
+        await cycle.begin(response.lean_status, response.lean_headers)
+        await response.lean_stream(cycle.write)
+        await cycle.end()
 
 
 def refused(refusal: Refusal) -> LeanResponse:

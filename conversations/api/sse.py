@@ -3,9 +3,8 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator
 
-from conversations.api.exchange import LeanResponse
+from conversations.api.exchange import LeanResponse, Write
 from conversations.api.lean import refused
 from conversations.audience import Reader
 from conversations.process import WebProcess
@@ -60,7 +59,7 @@ async def stream(turn: Turn | Repeat, process: WebProcess, renderer: Renderer) -
         (turn.reader or turn).abort()
         raise
     body = _Stream(turn, process, renderer, first)
-    return LeanResponse(200, [*STREAM_HEADERS, *_headers(turn, renderer)], stream=body.chunks())
+    return LeanResponse(200, [*STREAM_HEADERS, *_headers(turn, renderer)], stream=body.send)
 
 
 class _Stream:
@@ -84,28 +83,31 @@ class _Stream:
         if now - self._last >= self._ping:
             self._turn.nudge()
 
-    async def chunks(self) -> AsyncGenerator[bytes, None]:
+    async def send(self, write: Write) -> None:
         turn: Turn | Repeat | Reader = self._turn
         renderer, asked = self._renderer, patience.current()
         self._process.quiet.add(self)
         try:
-            while not self._first.done():
-                await asyncio.wait((self._first,), timeout=self._ping)
-                if not self._first.done():
-                    yield self._sent(renderer.ping)
-            first = self._first.result()
-            yield self._sent(self._late_warnings() + renderer.events(first))
+            await self._begin(write)
             while not (turn := turn.reader or turn).done:
                 asked.spent = 0.0
                 wire = await turn.read()
+                now = time.monotonic()
                 if wire:
-                    yield self._sent(self._late_warnings() + renderer.events(wire))
-                elif time.monotonic() - self._last >= self._ping:
-                    yield self._sent(renderer.ping)
+                    piece = renderer.events(wire)
+                    if len(self._turn.notes) != self._noted:
+                        piece = self._late_warnings() + piece
+                elif now - self._last >= self._ping:
+                    piece = renderer.ping
+                else:
+                    continue
+                self._last = now
+                if (behind := write(piece)) is not None:
+                    await behind
         except BridgeError as error:
             turn.fail(error)
-            yield renderer.error(error, turn.ask.request_id)
-        except (asyncio.CancelledError, GeneratorExit):
+            await self._say(write, renderer.error(error, turn.ask.request_id))
+        except asyncio.CancelledError:
             self._first.cancel()
             (turn.reader or turn).abort()
             raise
@@ -113,23 +115,29 @@ class _Stream:
             log.exception("stream %s failed", turn.ask.request_id)
             fault = OwnFault("internal error")
             turn.fail(fault)
-            yield renderer.error(fault, turn.ask.request_id)
+            await self._say(write, renderer.error(fault, turn.ask.request_id))
         finally:
             self._process.quiet.discard(self)
 
+    async def _begin(self, write: Write) -> None:
+        while not self._first.done():
+            await asyncio.wait((self._first,), timeout=self._ping)
+            if not self._first.done():
+                await self._say(write, self._renderer.ping)
+        wire = self._first.result()
+        await self._say(write, self._late_warnings() + self._renderer.events(wire))
+
     def _late_warnings(self) -> bytes:
         """What only shows after the head went out, as comments: clients skip them, people see them."""
-        notes = len(self._turn.notes)
-        if notes == self._noted:
-            return b""
-        self._noted = notes
+        self._noted = len(self._turn.notes)
         late = [code for code in _warnings(self._turn) if code not in self._warned]
         self._warned.update(late)
         return b"".join(b": x-bridge-warning: %b\n\n" % code.encode() for code in late)
 
-    def _sent(self, chunk: bytes) -> bytes:
+    async def _say(self, write: Write, piece: bytes) -> None:
         self._last = time.monotonic()
-        return chunk
+        if (behind := write(piece)) is not None:
+            await behind
 
 
 def _refused(turn: Turn | Repeat | Reader, error: BridgeError, renderer: Renderer) -> LeanResponse:

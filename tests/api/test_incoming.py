@@ -129,15 +129,30 @@ class Hasty(Requests):
 
 
 READ = asyncio.Event()
+PIECE = b"x" * 100_000
+BEHIND: list[int] = []  # how many pieces had been written when the client was behind
 
 
 async def _hello(scope: Any, receive: Any, send: Any) -> None:
+    if scope["path"].startswith("/pieces"):
+        await _pieces(scope, scope["path"][-1:].encode())
+        return
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
     if scope["path"] == "/slow":
         await asyncio.sleep(3 * Hasty.head_seconds)
     elif scope["path"] == "/read":
         await READ.wait()
     await send({"type": "http.response.body", "body": b"ok"})
+
+
+async def _pieces(scope: Any, last: bytes) -> None:
+    cycle = scope["toolbridge.cycle"]
+    await cycle.begin(200, [])
+    for number, piece in enumerate([b"", b"first ", *[PIECE] * 100, b"", last]):
+        if (behind := cycle.write(piece)) is not None:
+            BEHIND.append(number)
+            await behind
+    await cycle.end()
 
 
 @pytest_asyncio.fixture
@@ -195,6 +210,35 @@ async def test_a_head_does_not_wait_for_a_body_that_comes_later(port: int) -> No
     READ.set()
     assert await reader.readexactly(2) == b"ok"
     writer.close()
+
+
+async def test_pieces_are_chunks_and_wait_for_a_client_that_is_behind(port: int) -> None:
+    """Of two requests at once the second is answered after the first."""
+    BEHIND.clear()
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"".join(GET.replace(b"/ ", path) + b"\r\n" for path in (b"/pieces1 ", b"/pieces2 ")))
+    while not BEHIND:  # noqa: ASYNC110 - what does not happen has no event
+        await asyncio.sleep(0.01)
+    before = list(BEHIND)
+    await asyncio.sleep(0.05)
+    assert before == BEHIND
+    for last in (b"1", b"2"):
+        assert b"transfer-encoding: chunked" in await reader.readuntil(b"\r\n\r\n")
+        body = b"".join([b"6\r\nfirst \r\n", *[b"%x\r\n%b\r\n" % (len(PIECE), PIECE)] * 100, b"1\r\n%b\r\n" % last])
+        assert await asyncio.wait_for(reader.readexactly(len(body) + 5), 10) == body + b"0\r\n\r\n"
+    writer.close()
+
+
+async def test_who_has_left_gets_no_further_piece(port: int) -> None:
+    BEHIND.clear()
+    _, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(GET.replace(b"/ ", b"/pieces ") + b"\r\n")
+    while not BEHIND:  # noqa: ASYNC110 - what does not happen has no event
+        await asyncio.sleep(0.01)
+    before = list(BEHIND)
+    writer.transport.abort()
+    await asyncio.sleep(0.05)
+    assert before == BEHIND  # and the rest went nowhere
 
 
 class Wire:
