@@ -12,7 +12,6 @@ from translation.events import (
     MessageStart,
     Relayed,
     WireEvent,
-    Written,
 )
 from translation.unicode import well_formed
 from translation.values import Usage
@@ -38,7 +37,8 @@ HOSTED = b'"mcp_tool_use"'  # has its input from the start, unless Anthropic str
 
 
 class Accumulator:
-    """`feed` as the stream goes; `content` is the message's blocks so far, as JSON."""
+    """`feed` as the stream goes; `content` is the message's blocks so far, as JSON. Pieces of blocks, which are most of
+    what is fed, are put together when somebody asks for it."""
 
     def __init__(self) -> None:
         self.said: list[WireEvent] = []  # for whoever comes later
@@ -50,22 +50,21 @@ class Accumulator:
         self.usage = Usage()
         self.body = b""  # the whole answer as the upstream wrote it, where it is passed on
         self._blocks: list[tuple[bytes, dict[str, list[str]]]] = []
+        self._folded = 0  # of what was said
         self._content: bytes | None = None  # while nothing is added to the blocks
 
     def feed(self, events: list[WireEvent]) -> None:
         self.said += events
         for event in events:
-            if not isinstance(event, Relayed):
+            if type(event) is not BlockDelta:
                 self._event(event)
-            elif event.whole:
-                self.body = event.raw
-            elif event.event is not None:
-                self._event(event.event)
 
-    def _event(self, event: Written) -> None:
-        if type(event) is BlockDelta:
-            self._content = None
-            self._blocks[event.index][1].setdefault(DELTA_FIELDS[event.kind], []).append(event.text)
+    def _event(self, event: WireEvent | None) -> None:
+        if type(event) is Relayed:
+            if event.whole:
+                self.body = event.raw
+            elif type(event.event) is not BlockDelta:
+                self._event(event.event)
         elif type(event) is BlockStart:
             self._content = None
             self._blocks.append((event.block, {}))
@@ -77,9 +76,19 @@ class Accumulator:
 
     @property
     def content(self) -> bytes:
+        self._fold()
         if self._content is None:
             self._content = b"[" + b",".join([_whole(block, parts) for block, parts in self._blocks]) + b"]"
         return self._content
+
+    def _fold(self) -> None:
+        blocks = self._blocks
+        for event in self.said[self._folded :]:
+            delta = event.event if type(event) is Relayed and not event.whole else event
+            if type(delta) is BlockDelta:
+                self._content = None
+                blocks[delta.index][1].setdefault(DELTA_FIELDS[delta.kind], []).append(delta.text)
+        self._folded = len(self.said)
 
 
 def unfolded(content: bytes, first: int = 0) -> list[WireEvent]:

@@ -1,7 +1,6 @@
 """The border between the bridge and a provider's dialect. One file per dialect implements it, in `providers/`."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
@@ -68,7 +67,7 @@ class Around(Ending, ABC):
 class Writer(Protocol):
     """One per client answer: makes events what the client reads."""
 
-    def feed(self, events: Iterable[Event]) -> list[WireEvent]: ...
+    def feed(self, events: list[Event]) -> list[WireEvent]: ...
 
     def start(self, message_id: str, model: str, usage: Usage) -> WireEvent: ...
 

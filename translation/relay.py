@@ -8,8 +8,6 @@ Ids are the upstream's own, but for those by which two things would be called th
 Anthropic repeat them.
 """
 
-from collections.abc import Iterable
-
 import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
@@ -53,7 +51,7 @@ class RelayWriter:
         self._own = MessageStart(message_id, model, usage)
         return Relayed(b"")
 
-    def feed(self, events: Iterable[Event]) -> list[WireEvent]:
+    def feed(self, events: list[Event]) -> list[WireEvent]:
         out: list[WireEvent] = []
         for event in events:
             if not isinstance(event, Frame):

@@ -5,6 +5,8 @@ from hashlib import blake2b
 
 import msgspec
 
+_encode = msgspec.json.encode
+
 
 def well_formed(text: str) -> str:
     """Lone surrogates, which no encoder takes, become U+FFFD; two halves that stand together become their character."""
@@ -57,9 +59,9 @@ class Halves:
 
 def json_string(text: str) -> bytes:
     try:
-        return msgspec.json.encode(text)
+        return _encode(text)
     except UnicodeEncodeError:
-        return msgspec.json.encode(well_formed(text))
+        return _encode(well_formed(text))
 
 
 def fingerprint(text: str) -> str:

@@ -5,7 +5,7 @@ come out one after the other, and an illegal order cannot be written.
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Literal, assert_never
 
 from translation.accumulator import unfolded
@@ -106,8 +106,10 @@ class BlockWriter:
     def start(self, message_id: str, model: str, usage: Usage) -> MessageStart:
         return MessageStart(message_id, model, usage)
 
-    def feed(self, events: Iterable[Event]) -> list[WireEvent]:
+    def feed(self, events: list[Event]) -> list[WireEvent]:
         """Everything that one upstream read brought. Adjacent text becomes one delta."""
+        if len(events) == 1 and type(only := events[0]) is TextDelta and self._open == "text" and not self._waiting:
+            return [BlockDelta(self._index - 1, "text_delta", only.text)] if only.text else []
         out: list[WireEvent] = []
         text: list[str] = []
         for event in events:
@@ -152,7 +154,9 @@ class BlockWriter:
     @property
     def holds(self) -> bool:
         """Whether a call waits that `release` would show."""
-        first = self._waiting[0] if self._waiting and self._live_calls else None
+        if not self._waiting or not self._live_calls:
+            return False
+        first = self._waiting[0]
         return isinstance(first, _Call) and not isinstance(self._open, _Call) and first.started.name not in self._hosted
 
     def release(self) -> list[WireEvent]:

@@ -25,18 +25,17 @@ from translation.values import Usage
 PING = frame("ping", b'{"type":"ping"}')
 
 _DELTA = (
-    b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":{"type":"%b","%b":%b}}\n\n'
+    b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%%d,"delta":{"type":"%b","%b":%%b}}\n\n'
 )
-_CITATION = (
-    b"event: content_block_delta\n"
-    b'data: {"type":"content_block_delta","index":%d,"delta":{"type":"citations_delta","citation":%b}}\n\n'
-)
-_OTHER = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":%b}\n\n'
-_DELTA_FIELDS = {
-    "text_delta": (b"text_delta", b"text"),
-    "thinking_delta": (b"thinking_delta", b"thinking"),
-    "signature_delta": (b"signature_delta", b"signature"),
-    "input_json_delta": (b"input_json_delta", b"partial_json"),
+_DELTAS: dict[str, bytes] = {
+    "text_delta": _DELTA % (b"text_delta", b"text"),
+    "thinking_delta": _DELTA % (b"thinking_delta", b"thinking"),
+    "signature_delta": _DELTA % (b"signature_delta", b"signature"),
+    "input_json_delta": _DELTA % (b"input_json_delta", b"partial_json"),
+}
+_JSON_DELTAS: dict[str, bytes] = {
+    "citations_delta": _DELTA % (b"citations_delta", b"citation"),
+    "other_delta": b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":%b}\n\n',
 }
 _BLOCK_START = b'event: content_block_start\ndata: {"type":"content_block_start","index":%d,"content_block":%b}\n\n'
 _BLOCK_STOP = b'event: content_block_stop\ndata: {"type":"content_block_stop","index":%d}\n\n'
@@ -45,15 +44,15 @@ _MESSAGE_STOP = frame("message_stop", b'{"type":"message_stop"}')
 
 def sse(events: list[WireEvent]) -> bytes:
     """All events that go out in one write."""
-    return b"".join([_event(event) for event in events])
+    return _event(events[0]) if len(events) == 1 else b"".join([_event(event) for event in events])
 
 
 def _event(event: WireEvent) -> bytes:  # noqa: PLR0911  # one case per kind of event
+    if isinstance(event, BlockDelta):  # nearly all are
+        if (delta := _DELTAS.get(event.kind)) is not None:
+            return delta % (event.index, json_string(event.text))
+        return _JSON_DELTAS[event.kind] % (event.index, _line(event.text.encode()))
     match event:
-        case BlockDelta(index=index, kind=kind, text=text):
-            if kind in _DELTA_FIELDS:
-                return _DELTA % (index, *_DELTA_FIELDS[kind], json_string(text))
-            return (_CITATION if kind == "citations_delta" else _OTHER) % (index, _line(text.encode()))
         case BlockStart(index=index, block=block):
             return _BLOCK_START % (index, _line(block))
         case BlockStop(index=index):
@@ -157,9 +156,7 @@ class MessagesRenderer:
     """The API's own dialect; it remembers nothing, so one is enough."""
 
     ping = PING
-
-    def events(self, wire: list[WireEvent]) -> bytes:
-        return sse(wire)
+    events = staticmethod(sse)
 
     def whole(self, accumulator: Accumulator) -> bytes:
         return message_body(accumulator)
