@@ -23,12 +23,11 @@ class SSEDecoder:
         self._data: list[bytes] = []
         self._size = 0
         self._started = False  # a byte order mark may only come first
+        self._between = False  # two events: nothing is left of what came before
 
     def feed(self, chunk: bytes) -> list[tuple[str, bytes]]:
-        if self._started and not (self._buffer or self._data or self._name):
-            events = whole_events(chunk)
-            if events is not None:
-                return events
+        if self._between and (events := whole_events(chunk)) is not None:
+            return events
         buffer = self._buffer + chunk if self._buffer else chunk
         if not self._started:
             if buffer.startswith(b"\xef\xbb\xbf"):
@@ -46,7 +45,9 @@ class SSEDecoder:
             lines = buffer.split(b"\n")
             self._buffer = lines.pop()
         self._bound(len(self._buffer))
-        return self._events(lines)
+        events = self._events(lines)
+        self._between = not (self._buffer or self._data or self._name)
+        return events
 
     def close(self) -> list[tuple[str, bytes]]:
         """The stream ended: a last event without its blank line still counts."""
@@ -107,21 +108,23 @@ def apart(data: bytes) -> list[bytes]:
 
 
 def whole_events(chunk: bytes) -> list[tuple[str, bytes]] | None:
-    """The usual read, at a third of the cost: whole events of one data line, perhaps with a name. None: look closer."""
-    if not chunk.endswith(b"\n\n") or b"\r" in chunk or len(chunk) > MAX_EVENT:
+    """The usual read, at a third of the cost: whole events of one data line, all named or none. None: look closer.
+    A line end that is half of one matters only inside of an event."""
+    lines = chunk.splitlines()
+    if not lines or lines[-1] or len(chunk) > MAX_EVENT:
         return None
-    if chunk.startswith(b"data: ") and chunk.find(b"\n") == len(chunk) - 2:
-        return [("", chunk[6:-2])]
-    events: list[tuple[str, bytes]] = []
-    for lines in chunk[:-2].split(b"\n\n"):
-        first, _, second = lines.partition(b"\n")
-        if first.startswith(b"data: ") and not second:
-            events.append(("", first[6:]))
-        elif first.startswith(b"event: ") and second.startswith(b"data: ") and b"\n" not in second:
-            events.append((first[7:].strip().decode("utf-8", "replace"), second[6:]))
-        else:
-            return None
-    return events
+    if len(lines) == 2:
+        data = lines[0]
+        return [("", data[6:])] if data.startswith(b"data: ") else None
+    if lines[0].startswith(b"data: "):
+        events = [("", data[6:]) for data in lines[::2] if data.startswith(b"data: ")]
+        return events if 2 * len(events) == len(lines) and not any(lines[1::2]) else None
+    events = [
+        (name[7:].strip().decode("utf-8", "replace"), data[6:])
+        for name, data in zip(lines[::3], lines[1::3], strict=False)
+        if name.startswith(b"event: ") and data.startswith(b"data: ")
+    ]
+    return events if 3 * len(events) == len(lines) and not any(lines[2::3]) else None
 
 
 def frame(name: str, data: bytes) -> bytes:

@@ -159,6 +159,7 @@ THINK, DETAIL = chunk({"reasoning": "hm"}), {"type": "reasoning.text", "text": "
         ([ending(SAY_A), ending(SAY_A), ending(SAY_A)], "aaa", "end_turn"),
         ([SAY_A, chunk(finish="length"), chunk(finish="stop")], "a", "max_tokens"),
         ([SAY_A, SAY_B, chunk(finish="stop"), ending(chunk({"content": "ab"}))], "ab", "end_turn"),
+        ([*[SAY_A] * 250, chunk(finish="stop"), ending(chunk({"content": "a" * 250}))], "a" * 250, "end_turn"),
         ([ending(SAY_A), {"choices": [{"message": {"content": "a"}}]}], "a", "end_turn"),
         ([THINK, chunk(finish="stop"), THINK, ending(SAY_A)], "hm|a", "end_turn"),
         ([ending(chunk({"reasoning_details": [DETAIL]})), chunk({"reasoning_details": [DETAIL]})], "hm", "end_turn"),
@@ -173,7 +174,7 @@ THINK, DETAIL = chunk({"reasoning": "hm"}), {"type": "reasoning.text", "text": "
     ],
     ids=[
         "one with every chunk", "the same with every chunk", "the first of two counts", "an echo",
-        "an echo as a whole", "an echo of reasoning",
+        "an echo of many chunks", "an echo as a whole", "an echo of reasoning",
         "an echo of details", "an error", "an error after half a call", "arguments", "another call",
         "another call, same index", "a call again, no index", "a call again, no id", "the same call, another index",
     ],

@@ -8,29 +8,43 @@ from msgspec import Raw
 from translation.providers.openai_chat_calls import Calls
 from translation.providers.openai_chat_wire import Call, Delta
 
+MANY = 100  # pieces that are summed up together
+
 
 class Said:
     """A text that is kept elsewhere, by its length and checksum: enough to know it when it is said again."""
 
-    __slots__ = ("_length", "_sum")
+    __slots__ = ("_length", "_new", "_sum")
 
     def __init__(self) -> None:
         self._length = self._sum = 0
+        self._new: list[str] = []  # not summed up yet
 
     def add(self, text: str) -> None:
-        data = text.encode("utf-8", "surrogatepass")
-        self._length, self._sum = self._length + len(data), crc32(data, self._sum)
+        self._new.append(text)
+        if len(self._new) > MANY:
+            self._sum_up()
 
     @property
     def anything(self) -> bool:
-        return self._length > 0
+        return self._summed[0] > 0
 
     def is_all(self, text: object) -> bool:
         if not isinstance(text, str):
             return False
         again = Said()
         again.add(text)
-        return (again._length, again._sum) == (self._length, self._sum)
+        return again._summed == self._summed
+
+    @property
+    def _summed(self) -> tuple[int, int]:
+        self._sum_up()
+        return self._length, self._sum
+
+    def _sum_up(self) -> None:
+        data = "".join(self._new).encode("utf-8", "surrogatepass")
+        self._length, self._sum = self._length + len(data), crc32(data, self._sum)
+        self._new.clear()
 
 
 NOTHING_SAID = Said()

@@ -26,6 +26,7 @@ from translation.providers.openai_chat_wire import (
     decode_whole,
     first,
     merged,
+    plain_text,
     thought_of,
     usage_of,
 )
@@ -52,6 +53,7 @@ class ChatDecoder(Ending):
         self._halves = Halves()
         self._head: bytes | None = b""  # what came before it is clear whether this is a stream; None when it is clear
         self._body: list[bytes] | None = None  # of an answer that is one JSON object
+        self._streams = False  # it is known to be none
         self._size = 0
         self._said = Said()
         self._reasoning: list[str] = []
@@ -75,11 +77,9 @@ class ChatDecoder(Ending):
         if self._over:
             return out
         try:
-            if self._head is not None:
-                chunk = self._sniff(self._head + chunk)
-            if self._body is not None:
-                self._collect(chunk, self._body)
-            elif chunk:
+            if not self._streams:
+                chunk = self._begin(chunk)
+            if chunk:
                 self._frames(self._sse.feed(chunk), out)
         except BridgeError as error:
             self._fail(error, out)
@@ -105,6 +105,16 @@ class ChatDecoder(Ending):
         return out
 
     # ------------------------------------------------------------ bytes
+
+    def _begin(self, chunk: bytes) -> bytes:
+        """What of it is a stream's."""
+        if self._head is not None:
+            chunk = self._sniff(self._head + chunk)
+        if self._body is None:
+            self._streams = self._head is None
+            return chunk
+        self._collect(chunk, self._body)
+        return b""
 
     def _sniff(self, head: bytes) -> bytes:
         """Servers send a stream, JSON or a gateway's page under any content type: the first character tells."""
@@ -144,7 +154,11 @@ class ChatDecoder(Ending):
                     self._frames([("", part) for part in parts], out)
                     continue
                 chunk = decode_chunk(self._halves.joined(data))
-            self._chunk(chunk, out)
+            if self._reason is None and (text := plain_text(chunk)):
+                self._answered, self._model = True, chunk.model or self._model
+                self._say(text, out)
+            else:
+                self._chunk(chunk, out)
 
     # ------------------------------------------------------------ chunks
 
@@ -204,20 +218,23 @@ class ChatDecoder(Ending):
                 self._think(thought_of(delta.reasoning_details), out)
         content = delta.content
         if content:
-            if not isinstance(content, str):
-                self._parts(content, out)
+            if isinstance(content, str):
+                self._say(content, out)
             else:
-                self._said.add(content)
-                if self._thinks is None:
-                    out.append(TextDelta(content))
-                else:
-                    self._read(self._thinks.feed(content), out)
+                self._parts(content, out)
         if delta.refusal:
             self._refusal += delta.refusal
         if delta.tool_calls:
             self._called(delta.tool_calls, out, whole=whole)
         if delta.function_call is not None:
             self._calls.feed(Call(index=0, function=delta.function_call), out, whole=False)
+
+    def _say(self, text: str, out: list[Event]) -> None:
+        self._said.add(text)
+        if self._thinks is None:
+            out.append(TextDelta(text))
+        else:
+            self._read(self._thinks.feed(text), out)
 
     def _called(self, calls: list[Call], out: list[Event], *, whole: bool) -> None:
         if self._thinks is not None:

@@ -104,6 +104,9 @@ class Choice(Struct):
     error: Raw = NOTHING  # OpenRouter
 
 
+NO_CHOICE = Choice()
+
+
 class Groq(Struct):
     usage: Counts | None = None
 
@@ -129,7 +132,8 @@ _detail = msgspec.json.Decoder(Detail).decode
 def decode_chunk(data: bytes) -> Chunk:
     """One chunk. An error that came in its place is raised."""
     try:
-        check_utf8(data)
+        if not data.isascii():
+            check_utf8(data)
         chunk = _decode(data)
     except UNREADABLE as error:
         chunk = _odd_chunk(data, error)
@@ -140,6 +144,19 @@ def decode_chunk(data: bytes) -> Chunk:
     if chunk.x_groq is not None:
         chunk.usage = chunk.usage or chunk.x_groq.usage
     return chunk
+
+
+def plain_text(chunk: Chunk) -> str:
+    """What a chunk says that says nothing but text, as nearly all do; "" for every other one."""
+    choice = chunk.choices[0] if chunk.choices else NO_CHOICE
+    text = choice.delta.content if choice.delta is not None else None
+    if (
+        type(text) is str
+        and not choice.index
+        and chunk == Chunk([Choice(choice.index, Delta(text))], None, chunk.model)
+    ):
+        return text
+    return ""
 
 
 def decode_whole(data: bytes) -> Chunk:
