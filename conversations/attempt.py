@@ -18,6 +18,7 @@ from translation.writer import BlockWriter
 RAW_LIMIT = 8 * 1024 * 1024  # of an upstream's answer that is kept
 ENDING_SECONDS = 5.0  # for the figures of an answer that has ended
 SILENCE = 0.5  # seconds in the middle of a tool call, after which its block is shown
+NEVER_ENDING = Ending()
 
 
 class Attempt:
@@ -64,7 +65,7 @@ class Attempt:
             raise error
         upstreams.judge(self.route.upstream, answer, None)
         self._decoder = decoder = self._adapter.decoder(self._request, target, self._sent, answer.content_type)
-        self._ending = decoder if isinstance(decoder, Ending) else None
+        self._ending = decoder if isinstance(decoder, Ending) else NEVER_ENDING
 
     def another_decoder(self) -> Decoder:
         """For whoever wants to read the same answer beside this attempt."""
@@ -80,11 +81,11 @@ class Attempt:
 
     async def events(self) -> list[Event]:
         """What the next upstream read brings; nothing when the reader was nudged."""
-        if self._answer is None:
+        answer, blocks = self._answer, self._blocks
+        if answer is None:
             return []
-        held = self._blocks is not None and self._blocks.holds
         try:
-            chunk = await (self._within_call(self._answer) if held else self._answer.read())
+            chunk = await (self._within_call(answer) if blocks is not None and blocks.holds else answer.read())
         except UpstreamFault:
             events = self._decoder.close()
             if not events or not isinstance(events[-1], Finished):
@@ -95,8 +96,8 @@ class Attempt:
             elif chunk:
                 self._keep(chunk)
                 events = self._decoder.feed(chunk)
-                if self._ending is not None and self._ending.ending:
-                    self._answer.hurry(ENDING_SECONDS)
+                if self._ending.ending:
+                    answer.hurry(ENDING_SECONDS)
             else:
                 return []
         if events and isinstance(events[-1], Failed):
@@ -129,7 +130,9 @@ class Attempt:
         self.raw = [scrub(b"".join(self.raw))]
 
     def write(self, events: list[Event]) -> list[WireEvent]:
-        return self._shown(self._writer.feed(events))
+        wire = self._writer.feed(events)
+        self.accumulator.feed(wire)
+        return wire
 
     def finish(self, finished: Finished, usage: Usage) -> list[WireEvent]:
         return self._shown(self._writer.finish(finished, usage))

@@ -17,8 +17,6 @@ def brought(events: list[Event], calls: dict[int, LinkRow], is_taken: Callable[[
     """What one upstream read brought or completed of `calls`; a call that starts gets its id here, unless its upstream
     has given it one that nobody has.
     """
-    if len(events) == 1 and not isinstance(events[0], CALLS):
-        return ()  # a piece of text: most reads of a stream
     rows = [
         _row(events, index, event, calls, is_taken) for index, event in enumerate(events) if isinstance(event, CALLS)
     ]

@@ -22,7 +22,17 @@ from conversations.store.writes import ClaimRow, MessageRow, StaleConversation
 from conversations.stored_turn import StoredTurn
 from translation.adapter import Writer
 from translation.errors import BridgeError, StoreUnavailable, UpstreamFault
-from translation.events import Event, Failed, Finished, MessageStart, WireEvent
+from translation.events import (
+    Event,
+    Failed,
+    Finished,
+    MessageStart,
+    ToolArguments,
+    ToolDropped,
+    ToolEnded,
+    ToolStarted,
+    WireEvent,
+)
 from translation.values import Note, Origin, Usage
 
 if TYPE_CHECKING:
@@ -32,6 +42,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 STALE_TRIES = 3
+# What is stored before it is shown, numbered, or ends the turn; most reads of a stream bring only words.
+MATTERS: frozenset[type] = frozenset({ToolStarted, ToolArguments, ToolEnded, ToolDropped, Finished, Failed})
 
 
 class Turn(StoredTurn):
@@ -125,10 +137,15 @@ class Turn(StoredTurn):
     async def step(self) -> list[WireEvent]:
         if (over := self._ended or self._failure) is not None:
             raise over
-        events = await self.attempt.events()
+        attempt = self.attempt
+        events = await attempt.events()
         if self._ended is not None:
             raise self._ended
-        return await self._advance(events) if events else self.attempt.waited()
+        if not events:
+            return attempt.waited()
+        if MATTERS.isdisjoint(map(type, events)):
+            return attempt.write(events)
+        return await self._advance(events)
 
     def nudge(self) -> None:
         self.attempt.nudge()

@@ -94,14 +94,14 @@ def packed(begin: bytes, coding: bytes) -> Packed | None:
 class Answer:
     """An upstream's answer: its head, and its body as it comes."""
 
-    __slots__ = ("_begun", "_lane", "_packed", "_stream", "key", "status")
+    __slots__ = ("_lane", "_packed", "_plain", "_stream", "key", "status")
 
     def __init__(self, exchange: Exchange, key: str, lane: Lane) -> None:
         self.key = key
         self.status = exchange.status
         self._stream = exchange
         self._lane = lane
-        self._begun = False
+        self._plain = False  # known not to be packed
         self._packed: Packed | None = None
 
     @property
@@ -121,21 +121,25 @@ class Answer:
 
     async def read(self) -> bytes | None:
         """What the next socket read brings; b"" when `nudge` was called, None at the end."""
-        waited = self._stream.buffered > MUCH
+        stream = self._stream
+        waited = stream.buffered > MUCH
         if waited:
             await self._lane.turn()  # until then the socket is not read any further
         try:
-            chunk = await self._stream.__anext__()
+            chunk = await stream.__anext__()
         except StopAsyncIteration:
             return None
         except httpx.HTTPError as error:
             raise failure(error) from error
         if len(chunk) > MUCH and not waited:
             await self._lane.turn()
-        if chunk and not self._begun:
-            self._begun = True
+        return chunk if self._plain else self._unpacked(chunk)
+
+    def _unpacked(self, chunk: bytes) -> bytes:
+        if chunk and self._packed is None:
             if not chunk.startswith(PLAIN):
                 self._packed = packed(chunk, self._header(b"content-encoding"))
+            self._plain = self._packed is None
         return chunk if self._packed is None else self._packed.feed(chunk)
 
     async def body(self, limit: int = ERROR_BODY_LIMIT) -> bytes:

@@ -30,7 +30,6 @@ class Connection(asyncio.Protocol):
         "_exchange",
         "_parser",
         "_pool",
-        "_reading",
         "_surplus",
         "_sweeper",
         "_transport",
@@ -40,6 +39,7 @@ class Connection(asyncio.Protocol):
         "deadline",
         "loop",
         "origin",
+        "paused",
     )
 
     def __init__(self, loop: asyncio.AbstractEventLoop, origin: Origin, pool: Pool, sweeper: Sweeper) -> None:
@@ -55,7 +55,7 @@ class Connection(asyncio.Protocol):
         self._write_timeout: float | None = None
         self._unsent = 0  # of the socket's write buffer, when last looked at
         self._writable = True
-        self._reading = True
+        self.paused = False  # nothing is read from the socket
         self._complete = False  # the exchange's response is whole
         self._surplus = False  # and something came after it
 
@@ -102,17 +102,18 @@ class Connection(asyncio.Protocol):
         exchange = self._exchange
         if exchange is None:
             return
-        if not self._writable:
-            self._unsent = self._write_buffer()
-        timeout = exchange.read_timeout if self._writable else self._write_timeout
+        if self._writable:
+            timeout = exchange.read_timeout
+        else:
+            timeout, self._unsent = self._write_timeout, self._write_buffer()
         if timeout is None:
             self.deadline = inf
         else:
             self._expire_at(self.loop.time() + timeout)
 
     def resume(self) -> None:
-        if not self._reading and self._transport is not None:
-            self._reading = True
+        if self.paused and self._transport is not None:
+            self.paused = False
             self._transport.resume_reading()
 
     def fail(self, failure: Exception) -> None:
@@ -150,14 +151,15 @@ class Connection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        exchange = self._exchange
-        if exchange is None or self._parser is None:
+        exchange, parser = self._exchange, self._parser
+        if exchange is None or parser is None:
             self.abort()
             return
-        exchange.silent = False
         headless = not exchange.status
+        if headless:
+            exchange.silent = False
         try:
-            self._parser.feed_data(data)
+            parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self._surplus = True
             if not self._complete:
@@ -168,7 +170,11 @@ class Connection(asyncio.Protocol):
         elif self._complete:
             self._settle(exchange)
         elif exchange.chunks:
-            self._buffer(exchange, len(data))
+            exchange.overhead = 0
+            exchange.buffered += len(data)
+            if exchange.buffered >= HIGH_WATER:
+                self._pause()
+            exchange.wake()
         elif headless and exchange.status:
             exchange.overhead = 0
             exchange.wake()
@@ -239,10 +245,11 @@ class Connection(asyncio.Protocol):
             self._parser = None
 
     def on_body(self, data: bytes) -> None:
-        if self._complete or self._exchange is None:
+        exchange = self._exchange
+        if exchange is None or self._complete:
             self._surplus = True
         else:
-            self._exchange.chunks.append(data)
+            exchange.chunks.append(data)
 
     def on_message_complete(self) -> None:
         if self._exchange is not None and self._exchange.status:
@@ -269,13 +276,10 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
         exchange.finish(None)
 
-    def _buffer(self, exchange: Exchange, size: int) -> None:
-        exchange.overhead = 0
-        exchange.buffered += size
-        if exchange.buffered >= HIGH_WATER and self._reading and self._transport is not None:
-            self._reading = False
+    def _pause(self) -> None:
+        if not self.paused and self._transport is not None:
+            self.paused = True
             self._transport.pause_reading()
-        exchange.wake()
 
     def _bound_overhead(self, exchange: Exchange, size: int) -> None:
         exchange.overhead += size

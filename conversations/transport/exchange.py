@@ -65,28 +65,38 @@ class Exchange(httpx.AsyncByteStream):
     async def head(self) -> None:
         """Wait until the head is there, or a failure."""
         if not self.status and self._connection is not None:
-            await self._wait(self._connection)
+            try:
+                await self._next(self._connection)
+            except BaseException:
+                self._give_up()
+                raise
 
     def __aiter__(self) -> Exchange:
         return self
 
     async def __anext__(self) -> bytes:
         chunks = self.chunks
+        if not chunks and self._connection is not None:
+            try:
+                await self._next(self._connection)
+            except BaseException:
+                self._give_up()
+                raise
         if not chunks:
-            if self._connection is not None:
-                await self._wait(self._connection)
-            if not chunks:
-                if self.failure is not None:
-                    raise self.failure
-                if self._connection is not None:
-                    return b""  # nudged
-                raise StopAsyncIteration
+            return self._nothing()
         data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
         chunks.clear()
         self.buffered, self._nudged = 0, False
-        if self._connection is not None:
-            self._connection.resume()
+        if (connection := self._connection) is not None and connection.paused:
+            connection.resume()
         return data
+
+    def _nothing(self) -> bytes:
+        if self.failure is not None:
+            raise self.failure
+        if self._connection is not None:
+            return b""  # nudged
+        raise StopAsyncIteration
 
     async def aclose(self) -> None:
         self.abandon()
@@ -119,14 +129,14 @@ class Exchange(httpx.AsyncByteStream):
         self.failure = failure
         self.wake()
 
-    async def _wait(self, connection: Connection) -> None:
+    def _next(self, connection: Connection) -> asyncio.Future[None]:
+        """Done when something has come, or the consumer is nudged."""
         waiter = self._waiter = connection.loop.create_future()
         # Who was only nudged waits on: the peer has been silent since the first wait, not since the last nudge.
         if not self._nudged or connection.deadline == inf:
             connection.expect()
-        try:
-            await waiter
-        except BaseException:
-            self._waiter = None
-            self.abandon()
-            raise
+        return waiter
+
+    def _give_up(self) -> None:
+        self._waiter = None
+        self.abandon()
