@@ -1,6 +1,8 @@
 """One call of an upstream: sent, checked, decoded and written as the client's events, read by read."""
 
 import asyncio
+from collections.abc import Callable
+from functools import partial
 
 from conversations.redaction import scrub
 from conversations.routing import Route
@@ -9,7 +11,18 @@ from translation import adapters
 from translation.accumulator import Accumulator
 from translation.adapter import Decoder, Ending, RoundsWriter, UpstreamRequest, Writer
 from translation.errors import BridgeError, PromptTooLong, UpstreamFault
-from translation.events import Event, Failed, Finished, MessageStart, Relayed, WireEvent
+from translation.events import (
+    Event,
+    Failed,
+    Finished,
+    MessageStart,
+    Relayed,
+    ToolArguments,
+    ToolDropped,
+    ToolEnded,
+    ToolStarted,
+    WireEvent,
+)
 from translation.overflow import counted
 from translation.policies import Watch
 from translation.values import Request, Usage
@@ -19,6 +32,9 @@ RAW_LIMIT = 8 * 1024 * 1024  # of an upstream's answer that is kept
 ENDING_SECONDS = 5.0  # for the figures of an answer that has ended
 SILENCE = 0.5  # seconds in the middle of a tool call, after which its block is shown
 NEVER_ENDING = Ending()
+# What is stored before it is shown, numbered, or ends the turn: most reads bring only words.
+MATTERS: frozenset[type] = frozenset({ToolStarted, ToolArguments, ToolEnded, ToolDropped, Finished, Failed})
+Show = Callable[[list[WireEvent]], bool]  # whether the client takes more
 
 
 class Attempt:
@@ -48,6 +64,8 @@ class Attempt:
         self._writer = writer or adapters.writer(route.target.profile, request, start.id)
         self._blocks = self._writer if isinstance(self._writer, BlockWriter) else None
         self._silent = False  # in the middle of a call
+        self.show: Show | None = None  # takes words as they come
+        self._kept_back: list[Event] | Exception = []  # of what was to be passed on
         self.start = self._writer.start(start.id, start.model, start.usage)
         self.accumulator.feed([self.start])
 
@@ -80,26 +98,52 @@ class Attempt:
         return counted(error, self.route.target, self._estimate) if isinstance(error, PromptTooLong) else error
 
     async def events(self) -> list[Event]:
-        """What the next upstream read brings; nothing when the reader was nudged."""
+        """What the next upstream read brings that was not passed on; nothing when the reader was nudged."""
         answer, blocks = self._answer, self._blocks
         if answer is None:
             return []
-        try:
-            chunk = await (self._within_call(answer) if blocks is not None and blocks.holds else answer.read())
-        except UpstreamFault:
-            events = self._decoder.close()
-            if not events or not isinstance(events[-1], Finished):
-                raise  # else the answer was complete: how its connection ended does not matter
+        if blocks is not None and blocks.holds:
+            reading = self._within_call(answer)
+        elif self.show is not None and self._watch is None:
+            reading = answer.read(partial(self._pass_on, answer, self.show))
         else:
-            if chunk is None:
+            reading = answer.read()
+        try:
+            chunk = await reading
+        except UpstreamFault:
+            if not self._kept_back:  # else it fails again at the next read
                 events = self._decoder.close()
-            elif chunk:
-                self._keep(chunk)
-                events = self._decoder.feed(chunk)
-                if self._ending.ending:
-                    answer.hurry(ENDING_SECONDS)
-            else:
-                return []
+                if not events or not isinstance(events[-1], Finished):
+                    raise  # else the answer was complete: how its connection ended does not matter
+                return self._checked(events)
+            chunk = b""
+        kept, self._kept_back = self._kept_back, []
+        if isinstance(kept, Exception):
+            raise kept
+        if chunk:
+            return kept + self._checked(self._decoded(answer, chunk))
+        return kept or ([] if chunk is not None else self._checked(self._decoder.close()))
+
+    def _pass_on(self, answer: Answer, show: Show, chunk: bytes) -> bool:
+        """Words go on to who reads them where the upstream's socket is read: waking the reader for each of them would
+        cost as much as all the rest. What matters is kept for it."""
+        try:
+            events = self._decoded(answer, chunk)
+            if MATTERS.isdisjoint(map(type, events)):
+                return show(self.write(events)) and not self._ending.ending
+            self._kept_back = self._checked(events)
+        except Exception as error:  # noqa: BLE001 - the reader's, not the socket's
+            self._kept_back = error
+        return False
+
+    def _decoded(self, answer: Answer, chunk: bytes) -> list[Event]:
+        self._keep(chunk)
+        events = self._decoder.feed(chunk)
+        if self._ending.ending:
+            answer.hurry(ENDING_SECONDS)
+        return events
+
+    def _checked(self, events: list[Event]) -> list[Event]:
         if events and isinstance(events[-1], Failed):
             events[-1] = Failed(self._counted(events[-1].error))
             self._scrub(events[-1].error)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from conversations import links, records, telemetry, usage_rows
 from conversations.ask import Ask
-from conversations.attempt import Attempt
+from conversations.attempt import MATTERS, Attempt, Show
 from conversations.audience import Audience, Reader
 from conversations.errand import Errand
 from conversations.limits import Admission
@@ -22,17 +22,7 @@ from conversations.store.writes import ClaimRow, MessageRow, StaleConversation
 from conversations.stored_turn import StoredTurn
 from translation.adapter import Writer
 from translation.errors import BridgeError, StoreUnavailable, UpstreamFault
-from translation.events import (
-    Event,
-    Failed,
-    Finished,
-    MessageStart,
-    ToolArguments,
-    ToolDropped,
-    ToolEnded,
-    ToolStarted,
-    WireEvent,
-)
+from translation.events import Event, Failed, Finished, MessageStart, WireEvent
 from translation.values import Note, Origin, Usage
 
 if TYPE_CHECKING:
@@ -42,8 +32,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 STALE_TRIES = 3
-# What is stored before it is shown, numbered, or ends the turn; most reads of a stream bring only words.
-MATTERS: frozenset[type] = frozenset({ToolStarted, ToolArguments, ToolEnded, ToolDropped, Finished, Failed})
 
 
 class Turn(StoredTurn):
@@ -61,6 +49,7 @@ class Turn(StoredTurn):
         self.driven = True  # by whoever asked for it; until it has begun, and whenever that one reads
         self.audience: Audience | None = None  # once the same request came again
         self.reader: Reader | None = None  # what whoever asked for it goes on with then
+        self.show: Show | None = None  # what whoever asked for it is shown with at once
         self._attempt_started: float | None = None
         self._shown = False
         self._failure: BridgeError | None = None
@@ -117,10 +106,11 @@ class Turn(StoredTurn):
         raise StoreUnavailable
 
     async def read(self) -> list[WireEvent]:
-        """The events of the next upstream read; none when the turn was only nudged."""
-        self.driven = True  # and stays so if it is broken off
+        """The events of the next upstream read that were not shown at once; none when the turn was only nudged."""
+        attempt = self.attempt
+        self.driven, attempt.show = True, self.show  # and stays so if it is broken off
         wire = await self.step()
-        self.driven = False
+        self.driven, attempt.show = False, None
         if self.audience is not None:
             self.audience.share()
         return wire

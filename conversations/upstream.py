@@ -11,7 +11,7 @@ from conversations.health import Health
 from conversations.lane import MUCH, Lane
 from conversations.redaction import hide
 from conversations.transport import Transport
-from conversations.transport.exchange import Exchange
+from conversations.transport.exchange import Exchange, Listener
 from conversations.transport.origin import Origin, origin_of
 from conversations.transport.outgoing import IDEMPOTENT, Outgoing, encode_head
 from translation.adapter import UpstreamRequest
@@ -119,9 +119,11 @@ class Answer:
                 return value
         return b""
 
-    async def read(self) -> bytes | None:
-        """What the next socket read brings; b"" when `nudge` was called, None at the end."""
+    async def read(self, listener: Listener | None = None) -> bytes | None:
+        """What the next socket read brings that `listener` does not take; b"" when `nudge` was called or the listener
+        wants its reader, None at the end."""
         stream = self._stream
+        stream.listener = listener if self._plain else None
         waited = stream.buffered > MUCH
         if waited:
             await self._lane.turn()  # until then the socket is not read any further

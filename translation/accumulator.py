@@ -12,6 +12,7 @@ from translation.events import (
     MessageStart,
     Relayed,
     WireEvent,
+    Written,
 )
 from translation.unicode import well_formed
 from translation.values import Usage
@@ -56,16 +57,17 @@ class Accumulator:
     def feed(self, events: list[WireEvent]) -> None:
         self.said += events
         for event in events:
-            if type(event) is not BlockDelta:
+            if type(event) is BlockDelta:
+                continue
+            if type(event) is not Relayed:
                 self._event(event)
-
-    def _event(self, event: WireEvent | None) -> None:
-        if type(event) is Relayed:
-            if event.whole:
+            elif event.whole:
                 self.body = event.raw
             elif type(event.event) is not BlockDelta:
                 self._event(event.event)
-        elif type(event) is BlockStart:
+
+    def _event(self, event: Written | None) -> None:
+        if type(event) is BlockStart:
             self._content = None
             self._blocks.append((event.block, {}))
         elif type(event) is MessageDelta:
@@ -82,12 +84,15 @@ class Accumulator:
         return self._content
 
     def _fold(self) -> None:
-        blocks = self._blocks
+        texts: list[str] = []
+        place = None  # of `texts`
         for event in self.said[self._folded :]:
             delta = event.event if type(event) is Relayed and not event.whole else event
             if type(delta) is BlockDelta:
-                self._content = None
-                blocks[delta.index][1].setdefault(DELTA_FIELDS[delta.kind], []).append(delta.text)
+                if (delta.index, delta.kind) != place:
+                    self._content, place = None, (delta.index, delta.kind)
+                    texts = self._blocks[delta.index][1].setdefault(DELTA_FIELDS[delta.kind], [])
+                texts.append(delta.text)
         self._folded = len(self.said)
 
 

@@ -78,13 +78,13 @@ class Cycle(RequestResponseCycle):
         self.transport = cast("Transport", Head(self, get_running_loop()))
         await self.send({"type": "http.response.start", "status": status, "headers": list(headers)})
 
-    def write(self, piece: bytes) -> Awaitable[None] | None:
-        """As uvicorn's `send`, which asks anew for each piece what the head has settled. Returns what to wait for before
-        the next one, when the client is behind."""
+    def write(self, piece: bytes) -> Callable[[], Awaitable[None]] | None:
+        """As uvicorn's `send`, which asks anew for each piece what the head has settled. Returns what to call and wait
+        for before the next one, when the client is behind."""
         if self.disconnected or not piece:  # an empty chunk would be the end
             return None
         self.transport.write(b"%x\r\n%b\r\n" % (len(piece), piece))
-        return self.flow.drain() if self.flow.write_paused else None
+        return self.flow.drain if self.flow.write_paused else None
 
     async def end(self) -> None:
         await self.send({"type": "http.response.body", "body": b"", "more_body": False})

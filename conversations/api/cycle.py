@@ -6,7 +6,10 @@ server it is ASGI's messages.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, Protocol
+
+from conversations.api.exchange import Drain
 
 CYCLE = "toolbridge.cycle"  # in the scope
 
@@ -28,8 +31,8 @@ class Cycle(Protocol):
     async def begin(self, status: int, headers: Headers) -> None:
         """A response in pieces: `write` them, then `end`."""
 
-    def write(self, piece: bytes) -> Awaitable[None] | None:
-        """Returns what to wait for before the next one, when the client is behind."""
+    def write(self, piece: bytes) -> Drain | None:
+        """Returns what to call and wait for before the next one, when the client is behind."""
 
     async def end(self) -> None: ...
 
@@ -54,8 +57,8 @@ class Messages:
     async def begin(self, status: int, headers: Headers) -> None:
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
 
-    def write(self, piece: bytes) -> Awaitable[None]:
-        return self._send({"type": "http.response.body", "body": piece, "more_body": True})
+    def write(self, piece: bytes) -> Drain:
+        return partial(self._send, {"type": "http.response.body", "body": piece, "more_body": True})
 
     async def end(self) -> None:
         await self._send({"type": "http.response.body", "body": b""})

@@ -10,8 +10,9 @@ from django.http import HttpRequest, HttpResponse
 
 from conversations.audience import Client
 
-# Takes a piece of a body; returns what to wait for before the next one, when the client is behind.
-Write = Callable[[bytes], Awaitable[None] | None]
+Drain = Callable[[], Awaitable[None]]
+# Takes a piece of a body; returns what has to be called and waited for before the next one, when the client is behind.
+Write = Callable[[bytes], Drain | None]
 
 
 class LeanRequest(HttpRequest):

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 
-from conversations.api.exchange import LeanResponse, Write
+from conversations.api.exchange import Drain, LeanResponse, Write
 from conversations.api.lean import refused
 from conversations.audience import Reader
 from conversations.process import WebProcess
@@ -65,7 +65,18 @@ async def stream(turn: Turn | Repeat, process: WebProcess, renderer: Renderer) -
 class _Stream:
     """The body of a stream. Quiet ones are ticked by the process, so that no stream needs a timer of its own."""
 
-    __slots__ = ("_first", "_last", "_noted", "_ping", "_process", "_renderer", "_turn", "_warned")
+    __slots__ = (
+        "_behind",
+        "_first",
+        "_last",
+        "_noted",
+        "_ping",
+        "_process",
+        "_renderer",
+        "_turn",
+        "_warned",
+        "_write",
+    )
 
     def __init__(
         self, turn: Turn | Repeat, process: WebProcess, renderer: Renderer, first: "asyncio.Task[list[WireEvent]]"
@@ -77,6 +88,8 @@ class _Stream:
         self._last = time.monotonic()
         self._ping = process.conf.ping_seconds
         self._noted = 0
+        self._write: Write
+        self._behind: Drain | None = None
         self._warned = set(_warnings(turn))  # the head of the response says these
 
     def tick(self, now: float) -> None:
@@ -85,47 +98,67 @@ class _Stream:
 
     async def send(self, write: Write) -> None:
         turn: Turn | Repeat | Reader = self._turn
-        renderer, asked = self._renderer, patience.current()
+        self._write, asked = write, patience.current()
         self._process.quiet.add(self)
         try:
-            await self._begin(write)
+            await self._tell(self._rendered(await self._first_events()))
+            if isinstance(turn, Turn):
+                turn.show = self._show
             while not (turn := turn.reader or turn).done:
                 asked.spent = 0.0
                 wire = await turn.read()
-                now = time.monotonic()
                 if wire:
-                    piece = renderer.events(wire)
-                    if len(self._turn.notes) != self._noted:
-                        piece = self._late_warnings() + piece
-                elif now - self._last >= self._ping:
-                    piece = renderer.ping
+                    await self._tell(self._rendered(wire))
+                elif time.monotonic() - self._last >= self._ping:
+                    await self._tell(self._renderer.ping)
                 else:
-                    continue
-                self._last = now
-                if (behind := write(piece)) is not None:
-                    await behind
+                    await self._drain()
         except BridgeError as error:
-            turn.fail(error)
-            await self._say(write, renderer.error(error, turn.ask.request_id))
+            await self._fail(turn, error)
         except asyncio.CancelledError:
             self._first.cancel()
             (turn.reader or turn).abort()
             raise
         except Exception:  # promise 2: whatever happened, the stream ends in a terminator
             log.exception("stream %s failed", turn.ask.request_id)
-            fault = OwnFault("internal error")
-            turn.fail(fault)
-            await self._say(write, renderer.error(fault, turn.ask.request_id))
+            await self._fail(turn, OwnFault("internal error"))
         finally:
             self._process.quiet.discard(self)
+            if isinstance(self._turn, Turn):
+                self._turn.show = None  # it and this object would refer to each other
 
-    async def _begin(self, write: Write) -> None:
+    async def _first_events(self) -> list[WireEvent]:
         while not self._first.done():
             await asyncio.wait((self._first,), timeout=self._ping)
             if not self._first.done():
-                await self._say(write, self._renderer.ping)
-        wire = self._first.result()
-        await self._say(write, self._late_warnings() + self._renderer.events(wire))
+                await self._tell(self._renderer.ping)
+        return self._first.result()
+
+    def _show(self, wire: list[WireEvent]) -> bool:
+        """Where the upstream is read, while this waits for it. Whether the client takes more."""
+        if wire:
+            self._last = time.monotonic()
+            self._behind = self._write(self._rendered(wire))
+        return self._behind is None
+
+    def _rendered(self, wire: list[WireEvent]) -> bytes:
+        piece = self._renderer.events(wire)
+        return piece if len(self._turn.notes) == self._noted else self._late_warnings() + piece
+
+    async def _tell(self, piece: bytes) -> None:
+        await self._drain()
+        self._last = time.monotonic()
+        self._behind = self._write(piece)
+        await self._drain()
+
+    async def _drain(self) -> None:
+        behind, self._behind = self._behind, None
+        if behind is not None:
+            await behind()
+
+    async def _fail(self, turn: Turn | Repeat | Reader, error: BridgeError) -> None:
+        turn.fail(error)
+        await self._tell(self._renderer.error(error, turn.ask.request_id))
 
     def _late_warnings(self) -> bytes:
         """What only shows after the head went out, as comments: clients skip them, people see them."""

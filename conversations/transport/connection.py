@@ -20,6 +20,7 @@ from conversations.transport.pool import Pool
 from conversations.transport.sweeper import Sweeper
 
 HIGH_WATER = 256 * 1024  # unread body bytes beyond which the socket is not read
+LISTEN_LIMIT = 32 * 1024  # of a larger read nothing is done while the socket is read
 JOIN_LIMIT = 64 * 1024  # a larger body is not copied behind its head
 
 
@@ -28,6 +29,7 @@ class Connection(asyncio.Protocol):
         "_complete",
         "_drained",
         "_exchange",
+        "_heard",
         "_parser",
         "_pool",
         "_surplus",
@@ -56,6 +58,7 @@ class Connection(asyncio.Protocol):
         self._unsent = 0  # of the socket's write buffer, when last looked at
         self._writable = True
         self.paused = False  # nothing is read from the socket
+        self._heard = -inf  # when a listener last took something
         self._complete = False  # the exchange's response is whole
         self._surplus = False  # and something came after it
 
@@ -74,7 +77,7 @@ class Connection(asyncio.Protocol):
         self._exchange = exchange
         self._write_timeout = write_timeout
         self._complete = self._surplus = False
-        self.deadline = inf
+        self.deadline, self._heard = inf, -inf
         if self._parser is None:
             self._parser = httptools.HttpResponseParser(self)
 
@@ -139,7 +142,11 @@ class Connection(asyncio.Protocol):
         elif not exchange.waiting and self._drained is None:
             return
         elif self._writable:
-            self.fail(httpx.ReadTimeout("no byte of the response arrived in time"))
+            due = self._heard + (exchange.read_timeout or inf)  # who listens waits on without a word
+            if due > self.loop.time():
+                self._expire_at(due)
+            else:
+                self.fail(httpx.ReadTimeout("no byte of the response arrived in time"))
         elif self._write_buffer() < self._unsent:
             self.expect()
         else:
@@ -155,15 +162,12 @@ class Connection(asyncio.Protocol):
         if exchange is None or parser is None:
             self.abort()
             return
+        exchange.silent = False
         headless = not exchange.status
-        if headless:
-            exchange.silent = False
         try:
             parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
-            self._surplus = True
-            if not self._complete:
-                self.fail(httpx.RemoteProtocolError(f"malformed response: {error}"))
+            if self._is_malformed(error):
                 return
         if headless and exchange.status and too_large(exchange, data):
             self.fail(httpx.RemoteProtocolError(f"the response head is larger than {HEAD_LIMIT} bytes"))
@@ -171,10 +175,13 @@ class Connection(asyncio.Protocol):
             self._settle(exchange)
         elif exchange.chunks:
             exchange.overhead = 0
-            exchange.buffered += len(data)
-            if exchange.buffered >= HIGH_WATER:
-                self._pause()
-            exchange.wake()
+            listener = exchange.listener
+            if listener is None or len(data) > LISTEN_LIMIT:
+                self._buffer(exchange, len(data))
+            elif listener(exchange.taken()):
+                self._heard = self.loop.time()
+            else:
+                exchange.wake()
         elif headless and exchange.status:
             exchange.overhead = 0
             exchange.wake()
@@ -257,6 +264,12 @@ class Connection(asyncio.Protocol):
 
     # Steps
 
+    def _is_malformed(self, error: Exception) -> bool:
+        self._surplus = True
+        if not self._complete:
+            self.fail(httpx.RemoteProtocolError(f"malformed response: {error}"))
+        return not self._complete
+
     def _end(self, exchange: Exchange) -> None:
         """The input ended."""
         if exchange.until_close:
@@ -276,10 +289,12 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
         exchange.finish(None)
 
-    def _pause(self) -> None:
-        if not self.paused and self._transport is not None:
+    def _buffer(self, exchange: Exchange, size: int) -> None:
+        exchange.buffered += size
+        if exchange.buffered >= HIGH_WATER and not self.paused and self._transport is not None:
             self.paused = True
             self._transport.pause_reading()
+        exchange.wake()
 
     def _bound_overhead(self, exchange: Exchange, size: int) -> None:
         exchange.overhead += size

@@ -1,11 +1,13 @@
 """One response being received, as the stream of its body.
 
-The connection fills it (`status`, `headers`, `chunks`) and calls `wake` once per socket read; one consumer waits.
+The connection fills it (`status`, `headers`, `chunks`) and calls `wake` once per socket read; one consumer waits. Its
+`listener`, if it has one while it waits, is asked first: a chunk that it takes wakes nobody.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -15,6 +17,9 @@ from conversations.transport.outgoing import Outgoing, RawHeaders
 
 if TYPE_CHECKING:
     from conversations.transport.connection import Connection
+
+# Takes a chunk where the socket is read. False wakes the one who waits, which has an empty chunk then.
+Listener = Callable[[bytes], bool]
 
 
 class Exchange(httpx.AsyncByteStream):
@@ -28,6 +33,7 @@ class Exchange(httpx.AsyncByteStream):
         "failure",
         "head_only",
         "headers",
+        "listener",
         "overhead",
         "read_timeout",
         "reusable",
@@ -55,6 +61,7 @@ class Exchange(httpx.AsyncByteStream):
         self.until_close = False
         self.chunks: list[bytes] = []
         self.buffered = 0
+        self.listener: Listener | None = None
         self.overhead = 0  # bytes since the last head or body byte that were neither
 
     @property
@@ -82,13 +89,23 @@ class Exchange(httpx.AsyncByteStream):
             except BaseException:
                 self._give_up()
                 raise
+        self.listener = None
         if not chunks:
             return self._nothing()
-        data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
-        chunks.clear()
-        self.buffered, self._nudged = 0, False
+        data = self.taken()
         if (connection := self._connection) is not None and connection.paused:
             connection.resume()
+        return data
+
+    def taken(self) -> bytes:
+        """What has come since the last time."""
+        chunks = self.chunks
+        if len(chunks) == 1:
+            data = chunks.pop()
+        else:
+            data = b"".join(chunks)
+            chunks.clear()
+        self.buffered, self._nudged = 0, False
         return data
 
     def _nothing(self) -> bytes:
@@ -110,7 +127,7 @@ class Exchange(httpx.AsyncByteStream):
     def wake(self) -> None:
         waiter = self._waiter
         if waiter is not None:
-            self._waiter = None
+            self._waiter = self.listener = None
             if not waiter.done():
                 waiter.set_result(None)
 

@@ -151,7 +151,7 @@ async def _pieces(scope: Any, last: bytes) -> None:
     for number, piece in enumerate([b"", b"first ", *[PIECE] * 100, b"", last]):
         if (behind := cycle.write(piece)) is not None:
             BEHIND.append(number)
-            await behind
+            await behind()
     await cycle.end()
 
 

@@ -154,8 +154,7 @@ class ChatDecoder(Ending):
                     self._frames([("", part) for part in parts], out)
                     continue
                 chunk = decode_chunk(self._halves.joined(data))
-            if self._reason is None and (text := plain_text(chunk)):
-                self._answered, self._model = True, chunk.model or self._model
+            if self._answered and self._reason is None and (text := plain_text(chunk, self._model)):
                 self._say(text, out)
             else:
                 self._chunk(chunk, out)

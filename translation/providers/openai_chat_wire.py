@@ -104,9 +104,6 @@ class Choice(Struct):
     error: Raw = NOTHING  # OpenRouter
 
 
-NO_CHOICE = Choice()
-
-
 class Groq(Struct):
     usage: Counts | None = None
 
@@ -146,17 +143,12 @@ def decode_chunk(data: bytes) -> Chunk:
     return chunk
 
 
-def plain_text(chunk: Chunk) -> str:
-    """What a chunk says that says nothing but text, as nearly all do; "" for every other one."""
-    choice = chunk.choices[0] if chunk.choices else NO_CHOICE
-    text = choice.delta.content if choice.delta is not None else None
-    if (
-        type(text) is str
-        and not choice.index
-        and chunk == Chunk([Choice(choice.index, Delta(text))], None, chunk.model)
-    ):
-        return text
-    return ""
+def plain_text(chunk: Chunk, model: str) -> str:
+    """What a chunk of this model says that says nothing but text, as nearly all do; "" for every other one."""
+    choices = chunk.choices
+    if not choices or (delta := choices[0].delta) is None or type(text := delta.content) is not str:
+        return ""
+    return text if chunk == Chunk([Choice(0, Delta(text))], None, model) else ""
 
 
 def decode_whole(data: bytes) -> Chunk:
