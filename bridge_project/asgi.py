@@ -4,8 +4,10 @@ import os
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from django.conf import settings
 from django.core.asgi import get_asgi_application
 from django.urls import resolve
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "bridge_project.settings")
 
@@ -54,9 +56,9 @@ async def application(scope: dict[str, Any], receive: Receive, send: Send) -> No
             elif health.asked(scope):
                 await health.answer(scope, send)
             else:
-                await _cold(scope, receive, send)
+                await COLD(scope, receive, send)
         case "websocket":
-            await websocket(scope, receive, send)
+            await SOCKETS(scope, receive, send)
         case "lifespan":
             await _lifespan(receive, send)
         case kind:
@@ -77,6 +79,14 @@ async def _cold(scope: dict[str, Any], receive: Receive, send: Send) -> None:
         await send(message)
 
     await django_application({**scope, "request_id": request_id}, receive, identified)
+
+
+def _proxied(application: Any) -> Any:
+    """Who called, and how, when a proxy did: pages and logins ask for it, the hot paths do not."""
+    return ProxyHeadersMiddleware(application, settings.FORWARDED_ALLOW_IPS)
+
+
+COLD, SOCKETS = _proxied(_cold), _proxied(websocket)
 
 
 async def _lifespan(receive: Receive, send: Send) -> None:

@@ -69,6 +69,7 @@ class Web(uvicorn.Server):
                 lifespan="on",
                 log_config=None,
                 access_log=False,
+                proxy_headers=False,  # the application reads them where they count
                 server_header=False,
                 # Longer than a load balancer's usual minute: the side that reuses a connection must not be the last
                 # to know that it is closed.
