@@ -229,6 +229,13 @@ def test_a_whole_message_after_its_deltas_is_not_said_again(events: list[Json], 
         ("MAX_TOKENS", "max_tokens"),
         ("SAFETY", "refusal"),
         ("refusal", "refusal"),
+        ("max_len", "max_tokens"),
+        ("max_output_tokens", "max_tokens"),
+        ("TOKEN_LIMIT", "max_tokens"),
+        ("RECITATION", "refusal"),
+        ("PROHIBITED_CONTENT", "refusal"),
+        ("tool_call", "end_turn"),  # without a call
+        ("repetition", "the upstream gave up: finish_reason 'repetition'"),
         ("Brand_New", "unknown finish_reason 'Brand_New'"),
     ],
 )

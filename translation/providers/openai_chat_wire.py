@@ -22,19 +22,29 @@ REASONS: dict[str, Reason] = {
     "end_turn": "stop",  # gateways that pass on what Anthropic says
     "tool_use": "tool_use",
     "tool_calls": "tool_use",
+    "tool_call": "tool_use",
     "function_call": "tool_use",
     "length": "length",
     "max_tokens": "length",
+    "max_len": "length",
+    "max_output_tokens": "length",  # gateways that pass on what the Responses API says
+    "max_completion_tokens": "length",
+    "token_limit": "length",  # watsonx
     "content_filter": "refusal",
     "sensitive": "refusal",  # GLM
     "refusal": "refusal",
     "safety": "refusal",  # gateways that pass on what Gemini says, in capitals
+    "recitation": "refusal",
+    "blocklist": "refusal",
+    "prohibited_content": "refusal",
+    "spii": "refusal",
     "model_length": "context_window",  # Mistral
     "model_context_window_exceeded": "context_window",  # GLM
 }
 GAVE_UP: dict[str, type[BridgeError]] = {
     "error": UpstreamFailed,
     "abort": UpstreamFailed,  # vLLM
+    "repetition": UpstreamFailed,  # vLLM stopped a model that had begun to say the same again and again
     "network_error": UpstreamFailed,  # GLM
     "insufficient_system_resource": UpstreamOverloaded,  # DeepSeek
 }
