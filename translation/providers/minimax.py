@@ -10,7 +10,6 @@ import msgspec
 from msgspec.structs import replace
 
 from translation.adapter import Around, Decoder, Target, UpstreamRequest
-from translation.coercion import ArgumentSchema
 from translation.errors import UpstreamProtocolError
 from translation.events import (
     Event,
@@ -27,9 +26,9 @@ from translation.fences import unfenced
 from translation.invocations import Invocation
 from translation.markup import Found, Markup
 from translation.markup_tags import M2, M3
+from translation.offered import OfferedTools
 from translation.providers.minimax_twins import Twins
 from translation.providers.openai_chat import OpenAIChat
-from translation.typed_tools import definition, kind
 from translation.values import Request
 
 UNCLOSED = "the answer had no end of its thinking and nothing after it: its text was repeated as the answer"
@@ -50,35 +49,12 @@ class MiniMax(OpenAIChat):
         return unfenced(decoder, sent) if request.output_schema else decoder
 
 
-class _Tools:
-    """The tools that the model was offered, by the names that it knows: what it reads may say the client's."""
-
-    def __init__(self, request: Request, sent: UpstreamRequest) -> None:
-        own = {tool.name: tool for tool in request.tools if kind(tool) != "server"}
-        self._offered = own | {alias: own[name] for alias, name in sent.names if name in own}
-        self._schemas: dict[str, ArgumentSchema] = {}
-        self.names = frozenset(self._offered)
-
-    def client(self, name: str) -> str:
-        return self._offered[name].name
-
-    def parameters(self, name: str) -> frozenset[str]:
-        return self.schema(name).names
-
-    def schema(self, name: str) -> ArgumentSchema:
-        """A tool that was not offered takes anything."""
-        if name not in self._schemas:
-            tool = self._offered.get(name)
-            self._schemas[name] = ArgumentSchema(definition(tool).schema if tool else b"")
-        return self._schemas[name]
-
-
 class MiniMaxDecoder(Around):
     """The chat decoder's events, with what the text in them says."""
 
     def __init__(self, chat: Decoder, request: Request, target: Target, sent: UpstreamRequest) -> None:
         super().__init__(chat)
-        self._tools = _Tools(request, sent)
+        self._tools = OfferedTools(request, sent)
         self._profile = target.profile
         self._grammar = M3 if target.profile.markup == "m3" else M2
         self._verbatim = target.profile.thinking_style == "verbatim"
