@@ -15,9 +15,9 @@ from translation.events import Event, Failed, Finished, ToolEnded, ToolStarted
 from translation.history import repair
 from translation.providers import gemini_wire
 from translation.providers.gemini_names import NAMES
-from translation.providers.minimax_twins import Twins
 from translation.providers.profiles import PROFILES
 from translation.think_text import ThinkText
+from translation.twins import Twins
 from translation.values import Usage
 
 Json = dict[str, Any]

@@ -27,8 +27,8 @@ from translation.invocations import Invocation
 from translation.markup import Found, Markup
 from translation.markup_tags import M2, M3
 from translation.offered import OfferedTools
-from translation.providers.minimax_twins import Twins
 from translation.providers.openai_chat import OpenAIChat
+from translation.twins import Twins
 from translation.values import Request
 
 UNCLOSED = "the answer had no end of its thinking and nothing after it: its text was repeated as the answer"
