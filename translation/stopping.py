@@ -38,7 +38,7 @@ class Stopping(Around):
     def _text(self, text: str, last: Event, out: list[Event]) -> None:
         hit = min(((text.find(each) + len(each), each) for each in self._sequences if each in text), default=None)
         if hit is None:
-            end = len(text) - max(_begun(text, each) for each in self._sequences)
+            end = len(text) - max(begun(text, each) for each in self._sequences)
             self._held = text[end:]
         else:
             end = hit[0] - len(hit[1])
@@ -50,7 +50,7 @@ class Stopping(Around):
             out.append(Finished("stop_sequence", told.usage, hit[1], model=told.model, notes=told.notes))
 
 
-def _begun(text: str, sequence: str) -> int:
+def begun(text: str, sequence: str) -> int:
     """How much of the text's end is a beginning of the sequence."""
     most = min(len(sequence) - 1, len(text))
     return next((size for size in range(most, 0, -1) if text.endswith(sequence[:size])), 0)

@@ -25,6 +25,7 @@ from translation.providers.openai_chat_tools import Offer, degraded, offer
 from translation.refusals import refusal
 from translation.stopping import stopping
 from translation.strict import is_strict
+from translation.text_calls import in_text
 from translation.unicode import fingerprint
 from translation.values import Note, Request
 
@@ -74,7 +75,10 @@ class OpenAIChat:
 
     def decoder(self, request: Request, target: Target, sent: UpstreamRequest, content_type: str) -> Decoder:
         """Stream or whole JSON is seen from the bytes: servers send either under any content type."""
-        decoder = told(ChatDecoder(request, target, sent), request, sent)
+        decoder: Decoder = ChatDecoder(request, target, sent)
+        if request.tools and target.profile.calls_in_text:
+            decoder = in_text(decoder, request, sent)
+        decoder = told(decoder, request, sent)
         if request.output_schema:
             decoder = unfenced(decoder, sent)
         return stopping(decoder, _stops(request, target)[1]) if request.stop_sequences else decoder

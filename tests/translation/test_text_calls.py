@@ -1,0 +1,172 @@
+"""Calls that a server leaves in the text, as Hermes, Qwen and GLM write them. Streams of them are captures."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.translation.test_odd_answers import REQUEST, TOOLS, answer, calls, chunk, decoder, sse
+from translation.adapter import Target
+from translation.adapters import adapter
+from translation.client.parse import parse
+from translation.events import ToolEnded
+from translation.offered import OfferedTools
+from translation.providers.profiles import PROFILES
+from translation.text_calls import ENDS, TextCalls
+from translation.written_calls import Written, read
+
+Json = dict[str, Any]
+LONG = "x" * 3000
+
+HERMES = '<tool_call>\n{"name": "Read", "arguments": {"path": "a"}}\n</tool_call>'
+CODER = "<tool_call>\n<function=Read>\n<parameter=path>\na\n</parameter>\n</function>\n</tool_call>"
+GLM = "<tool_call>Read\n<arg_key>path</arg_key>\n<arg_value>a</arg_value>\n</tool_call>"
+WAYS = [HERMES, CODER, GLM]
+READ_A = ("Read", {"path": "a"})
+
+
+def say(text: str, finish: str = "stop", size: int = 4, beside: tuple[Json, ...] = ()) -> bytes:
+    pieces = [text[start : start + size] for start in range(0, len(text), size)]
+    return sse(*[chunk({"content": piece}) for piece in pieces], *beside, chunk(finish=finish), b"[DONE]")
+
+
+def texts(content: list[Json]) -> str:
+    return "".join(block["text"] for block in content if block["type"] == "text")
+
+
+@pytest.mark.parametrize("size", [1, 7, 4000])
+@pytest.mark.parametrize("written", WAYS, ids=["hermes", "coder", "glm"])
+def test_a_call_in_the_text_is_a_call(written: str, size: int) -> None:
+    content, end, _ = answer("vllm", say(f"Let me see.\n\n{written}\n{written}\n", size=size))
+    assert (calls(content), end) == ([READ_A, READ_A], "tool_use")
+    assert texts(content) == "Let me see.\n\n"
+
+
+@pytest.mark.parametrize("provider", ["vllm", "ollama", "openrouter", "zai"])
+def test_whoever_may_leave_them_there(provider: str) -> None:
+    assert PROFILES[provider].calls_in_text
+
+
+def test_at_other_providers_the_text_is_text() -> None:
+    content, end, _ = answer("openai", say(HERMES))
+    assert (texts(content), end) == (HERMES, "end_turn")
+
+
+def test_white_space_around_calls_is_no_text() -> None:
+    content, _, _ = answer("vllm", say(f"\n\n{HERMES}\n"))
+    assert [block["type"] for block in content] == ["tool_use"]
+    assert answer("vllm", say(" \n"))[0] == [{"type": "text", "text": " \n"}]
+    assert texts(answer("vllm", say(f"{HERMES}\n done", size=1))[0]) == "\n done"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'a <tool_call>{"name": "Nope", "arguments": {}}</tool_call> b',
+        "a <tool_call>Nope</tool_call> b",
+        "a <tool_call>Reading</tool_call> b",
+        "a <tool_call>Read it</tool_call> b",
+        "a <tool_call>Read <arg_key>path</arg_key></tool_call> b",
+        "a <tool_call><function=Read></tool_call> b",
+        "a <tool_call><function=Nope></function></tool_call> b",
+        'a <tool_call>{"name": "Read", "arguments": "ls"}</tool_call> b',
+        "a <tool_call>{broken}</tool_call> b",
+        "a <tool_call> b </tool_call>",
+        "a <tool_call>" + LONG,
+        "a <tool_call>{" + LONG,
+        "a <tool",
+        "a <tool_call>",
+        "a <b",
+    ],
+)
+@pytest.mark.parametrize("size", [3, 400, 4000])
+def test_what_is_no_call_of_an_offered_tool_stays_text(text: str, size: int) -> None:
+    content, end, _ = answer("vllm", say(text, size=size))
+    assert (texts(content), calls(content), end) == (text, [], "end_turn")
+
+
+def test_a_call_after_what_is_none_is_still_one() -> None:
+    other = '<tool_call>{"name": "Nope", "arguments": {}}</tool_call>'
+    content, _, _ = answer("vllm", say(f"<tool_call>no, <tool_call>{other} {HERMES}"))
+    assert (calls(content), texts(content)) == ([READ_A], f"<tool_call>no, <tool_call>{other} ")
+
+
+@pytest.mark.parametrize("size", [2, 4000])
+@pytest.mark.parametrize(
+    ("written", "value"), [(HERMES, '"a"'), (CODER, "\na\n"), (GLM, ">a<")], ids=["hermes", "coder", "glm"]
+)
+def test_arguments_may_talk_about_the_tags(written: str, value: str, size: int) -> None:
+    path = f"<tool_call> </tool_call> </parameter> </arg_value> {LONG}"
+    content, _, _ = answer("vllm", say(written.replace(value, value.replace("a", path)), size=size))
+    assert (calls(content), texts(content)) == ([("Read", {"path": path})], "")
+
+
+def test_too_many_ends_are_no_call() -> None:
+    text = '<tool_call>{"name": "Read", ' + "</tool_call>" * ENDS
+    assert texts(answer("vllm", say(text + HERMES))[0]) == text
+    assert calls(answer("vllm", say(text + HERMES))[0]) == [READ_A]
+
+
+def test_a_call_without_its_closing_tag_is_one_if_it_is_whole() -> None:
+    bare = HERMES.removesuffix("</tool_call>")
+    assert calls(answer("vllm", say(bare))[0]) == [READ_A]
+    cut, end, _ = answer("vllm", say(f"x{bare[:-9]}", "length"))
+    assert (cut, end) == ([{"type": "text", "text": "x"}], "max_tokens")
+
+
+def test_a_call_that_also_comes_beside_the_text_comes_once() -> None:
+    beside = [{"index": 0, "id": "c", "function": {"name": "Read", "arguments": '{"path":"a"}'}}]
+    content, end, _ = answer("vllm", say(HERMES, "tool_calls", beside=(chunk({"tool_calls": beside}),)))
+    assert (calls(content), end) == ([READ_A], "tool_use")
+    other = HERMES.replace('"a"', '"b"')
+    content, _, _ = answer("vllm", say(other, "tool_calls", beside=(chunk({"tool_calls": beside}),)))
+    assert calls(content) == [READ_A, ("Read", {"path": "b"})]
+
+
+def test_the_first_call_carries_the_reasoning() -> None:
+    reading, _, _ = decoder("vllm")
+    thought = sse(chunk({"reasoning_content": "hm"}))
+    ended = [event for event in reading.feed(thought + say(HERMES * 2)) if isinstance(event, ToolEnded)]
+    assert [event.state for event in ended] == [b'{"reasoning_content":"hm"}', b""]
+
+
+def test_text_that_waits_comes_before_what_follows_it() -> None:
+    content, _, _ = answer(
+        "vllm",
+        sse(
+            chunk({"content": "a <tool"}),
+            chunk({"reasoning_content": "hm"}),
+            chunk({"content": "_call>"}),
+            chunk(finish="stop"),
+        ),
+    )
+    assert [block.get("text") or block.get("thinking") for block in content] == ["a <tool", "hm", "_call>"]
+
+
+def test_what_was_held_back_is_not_shown_when_the_answer_breaks_off() -> None:
+    content, end, _ = answer("vllm", sse(chunk({"content": '<tool_call>{"name": "Read"'})))
+    assert (content, end) == ([], "the upstream closed before a finish_reason")
+
+
+def test_a_request_that_forbids_calls_gets_none() -> None:
+    profile = PROFILES["vllm"]
+    target = Target("vllm", "qwen3", profile)
+    for more, reads in (({}, True), ({"tool_choice": {"type": "none"}}, False), ({"tools": []}, False)):
+        request = parse(msgspec.json.encode(REQUEST | more), "", ())
+        sent = adapter(profile).build(request, target)
+        assert isinstance(adapter(profile).decoder(request, target, sent, ""), TextCalls) is reads
+
+
+def test_values_get_the_types_of_the_tools_schema() -> None:
+    tool = {
+        "name": "Go",
+        "input_schema": {"type": "object", "properties": {"n": {"type": "integer"}, "s": {"type": "string"}}},
+    }
+    request = parse(msgspec.json.encode(REQUEST | {"tools": [*TOOLS, tool]}), "", ())
+    target = Target("vllm", "qwen3", PROFILES["vllm"])
+    tools = OfferedTools(request, adapter(target.profile).build(request, target))
+    text = "<function=Go>\n<parameter=n>\n5\n</parameter>\n<parameter=s>\n5\n</parameter>\n</function>"
+    assert read(text, tools) == Written("Go", '{"n":5,"s":"5"}')
+    assert read('{"name": "Go", "arguments": "{\\"n\\": 5}"}', tools) == Written("Go", '{"n": 5}')
+    assert read('{"name": "Go", "parameters": {"n": 5}}', tools) == Written("Go", '{"n": 5}')
+    assert read('{"name": "Go"}', tools) == Written("Go", "{}")

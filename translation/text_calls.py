@@ -1,0 +1,156 @@
+"""Tool calls that a server leaves in the text of an answer, between tags, because nobody told it how its model calls.
+
+Text is held back only where it may be a tag or a call. What is between the tags and is no call of an offered tool stays
+text. The calls come at the answer's end: by then it is known whether the server has told them beside the text as well.
+"""
+
+from msgspec.structs import replace
+
+from translation.adapter import Around, Decoder, UpstreamRequest
+from translation.events import Event, Failed, Finished, TextDelta, ToolEnded, ToolStarted
+from translation.offered import OfferedTools
+from translation.stopping import begun
+from translation.twins import Twins
+from translation.values import Request
+from translation.written_calls import Written, may_begin, read
+
+OPENING, CLOSING = "<tool_call>", "</tool_call>"
+HEAD = 256  # characters that tell whether a call begins: more than any tool's name has
+ENDS = 8  # closing tags that a call may have: its arguments may talk about them
+READ = "{}: a call that came in the text was read"
+TWICE = "{}: a call that came both in the text and beside it was told once"
+CUT = "a tool call in the text, which the token limit cut off, was left out"
+
+
+def in_text(decoder: Decoder, request: Request, sent: UpstreamRequest) -> Decoder:
+    """The decoder itself where the model has nothing to call."""
+    forbidden = request.tool_choice is not None and request.tool_choice.kind == "none"
+    tools = OfferedTools(request, sent)
+    return TextCalls(decoder, tools) if tools.names and not forbidden else decoder
+
+
+class TextCalls(Around):
+    def __init__(self, decoder: Decoder, tools: OfferedTools) -> None:
+        super().__init__(decoder)
+        self._tools = tools
+        self._held: list[str] = []  # may be an opening tag, or a call from its opening tag on
+        self._size = 0
+        self._tail = ""  # of what is held: a closing tag may come in pieces
+        self._blank = ""  # white space around calls is layout
+        self._said = False
+        self._found: list[Written] = []
+        self._twins = Twins()
+        self._names: list[str] = []  # of the calls that came beside the text
+
+    def _passed(self, events: list[Event]) -> list[Event]:
+        out: list[Event] = []
+        for event in events:
+            match event:
+                case TextDelta(text=text):
+                    self._text(text, out)
+                case Finished():
+                    self._finish(event, out)
+                case Failed():
+                    out.append(event)  # what is held back was not shown: the answer may be asked for again
+                case _:
+                    self._beside(event, out)
+        return out
+
+    def _beside(self, event: Event, out: list[Event]) -> None:
+        self._say(self._released(), out)
+        if isinstance(event, ToolStarted):
+            self._names.append(event.name)
+        elif isinstance(event, ToolEnded):
+            self._twins.has("parsed", self._names[event.call], event.arguments)
+        out.append(event)
+
+    # ------------------------------------------------------------ text
+
+    def _text(self, text: str, out: list[Event]) -> None:
+        """Reads what is held anew only when that may tell: a long call comes in many pieces."""
+        seen = self._tail + text
+        if self._size <= HEAD or CLOSING in seen:
+            self._read(self._released() + text, out)
+        else:
+            self._hold(text)
+
+    def _read(self, text: str, out: list[Event]) -> None:
+        said = place = 0  # up to where the text was said, and read
+        while (opening := text.find(OPENING, place)) >= 0:
+            body = place = opening + len(OPENING)
+            if not may_begin(text[body : body + HEAD], self._tools.names):
+                continue
+            call, place = self._ended(text, body)
+            if not place:
+                self._say(text[said:opening], out)
+                self._hold(text[opening:])
+                return
+            if call is not None:
+                self._say(text[said:opening], out)
+                self._found.append(call)
+                said = place
+        kept = begun(text[place:], OPENING)
+        self._say(text[said : len(text) - kept], out)
+        self._hold(text[len(text) - kept :])
+
+    def _ended(self, text: str, body: int) -> tuple[Written | None, int]:
+        """The call that begins there, if it is one, and where to read on; 0 if its end has not come."""
+        end = body
+        for _ in range(ENDS):
+            closing = text.find(CLOSING, end)
+            if closing < 0:
+                return None, 0
+            end = closing + len(CLOSING)
+            if (call := read(text[body:closing], self._tools)) is not None:
+                return call if call.name in self._tools.names else None, end
+        return None, end
+
+    def _hold(self, text: str) -> None:
+        self._held.append(text)
+        self._size += len(text)
+        self._tail = (self._tail + text)[1 - len(CLOSING) :]
+
+    def _released(self) -> str:
+        held = "".join(self._held)
+        self._held, self._size, self._tail = [], 0, ""
+        return held
+
+    def _say(self, text: str, out: list[Event]) -> None:
+        text, self._blank = self._blank + text, ""
+        if text.isspace() and (self._found or not self._said):
+            self._blank = text
+        elif text:
+            self._said = True
+            out.append(TextDelta(text))
+
+    # ------------------------------------------------------------ the end
+
+    def _finish(self, finished: Finished, out: list[Event]) -> None:
+        notes: list[str] = []
+        held = self._released()
+        if held.startswith(OPENING):
+            call = read(held.removeprefix(OPENING), self._tools)  # some models leave the closing tag out
+            if call is not None and call.name in self._tools.names:
+                self._found.append(call)
+                held = ""
+            elif finished.reason == "length":
+                notes.append(CUT)
+                held = ""
+        self._say(held, out)
+        if self._blank and not self._found:
+            out.append(TextDelta(self._blank))
+        state = b"" if self._names else finished.state  # as ever, the first call carries it
+        for call in self._found:
+            notes.append(self._write(call, state, out))
+            state = b""
+        out.append(replace(finished, notes=(*finished.notes, *notes)) if notes else finished)
+
+    def _write(self, call: Written, state: bytes, out: list[Event]) -> str:
+        name = self._tools.client(call.name)
+        if self._twins.has("written", name, call.arguments):
+            return TWICE.format(name)
+        number = len(self._names)
+        self._names.append(name)
+        out.append(ToolStarted(number, name, upstream_name=call.name))
+        out.append(ToolEnded(number, call.arguments, state))
+        return READ.format(name)
