@@ -9,7 +9,7 @@ from conversations.store.others import COMPRESSED, PACKED
 from conversations.store.packing import compress, pack
 from conversations.store.reads import Node
 from conversations.store.writes import Answered, MessageRow
-from translation.client.stored import dump_blocks
+from translation.client.stored import dump_blocks, dump_content
 from translation.values import Block, Message, Request, Role, ToolResult
 
 FEW = 8  # messages that get a row each; of more, those up to the last answer share rows
@@ -29,7 +29,7 @@ def messages(
     if storage == "minimal":
         return (), head
     new = [
-        (message.role, hash_, _content(message.blocks, storage))
+        (message.role, hash_, _content(message, storage))
         for message, hash_ in zip(request.messages[stored:], chain[stored:], strict=True)
     ]
     parent = chain[stored - 1] if stored else b""
@@ -77,13 +77,13 @@ def _answered(new: list[New]) -> int:
 
 def kept(content: bytes, message: Message, storage: str) -> bytes:
     """What is stored of an answer's content."""
-    return content if storage == "full" else _content(message.blocks, storage)
+    return content if storage == "full" else _content(message, storage)
 
 
-def _content(blocks: tuple[Block, ...], storage: str) -> bytes:
+def _content(message: Message, storage: str) -> bytes:
     if storage == "full":
-        return dump_blocks(blocks)
-    return msgspec.json.encode([{"type": _kind(block), "size": len(dump_blocks((block,)))} for block in blocks])
+        return dump_content(message)
+    return msgspec.json.encode([{"type": _kind(block), "size": len(dump_blocks((block,)))} for block in message.blocks])
 
 
 def _kind(block: Block) -> str:

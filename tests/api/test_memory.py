@@ -402,6 +402,17 @@ def test_a_retry_whose_answer_ends_a_history_that_was_kept_in_one_row(client: Cl
     assert len(served.upstream.requests) == 2
 
 
+def test_a_thread_keeps_what_its_system_messages_set(client: Client, served: Served) -> None:
+    """Beside what they say: the effort from there on, and for Anthropic when they are to be forgotten."""
+    served.chat(chat.text("One."), chat.text("Two."))
+    note = {"role": "system", "content": "Hurry.", "output_config": {"effort": "low"}, "clear_at": "next_user_message"}
+    asked: dict[str, Any] = {"model": "openai/gpt-5.5", "output_config": {"effort": "high"}, "headers": BETA}
+    first = client.ask("Count.", note, **asked, **threaded()).json()
+    assert client.ask("On.", **asked, **threaded(first["id"])).status_code == 200
+    assert [request.json()["reasoning_effort"] for request in served.upstream.requests] == ["low", "low"]
+    assert served.sent()["messages"][: len(served.sent(0)["messages"])] == served.sent(0)["messages"]
+
+
 @pytest.mark.parametrize("answers", [True, False])
 def test_a_history_is_kept_once_whoever_changes_its_answers(client: Client, served: Served, answers: bool) -> None:
     """A client that rewrites what was answered, or leaves it out, and asks in two messages."""

@@ -152,6 +152,11 @@ def _message(raw: Raw, index: int) -> Message:
     return _SEEN.get(text, lambda: _parsed(text, f"messages.{index}"))
 
 
+def parse_written(raw: bytes) -> Message:
+    """A message as a client wrote it once."""
+    return _parsed(raw, "message")
+
+
 def _parsed(raw: bytes, path: str) -> Message:
     wire, inside = _wire(raw, path), path + ".content"
     match wire.role:

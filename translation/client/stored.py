@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from translation.arguments import respelled
 from translation.client.blocks import blocks
+from translation.client.parse import parse_written
 from translation.errors import InvalidRequest, UpstreamProtocolError
 from translation.unicode import json_string, well_formed
 from translation.values import (
@@ -33,7 +34,13 @@ from translation.values import (
 Json = dict[str, object]
 
 CITED: Json = {"enabled": True}
+OPTIONS = ("clear_at", "output_config")  # fields of a message beside its role and content
+SET = b'[{"type":"text","text":"","set":'
 BILLING = "x-anthropic-billing-header:"  # Claude Code's, another one in each request
+
+
+_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_RAWS = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def parse_blocks(content: bytes) -> tuple[Block, ...]:
@@ -41,6 +48,8 @@ def parse_blocks(content: bytes) -> tuple[Block, ...]:
 
 
 def parse_message(role: Role, content: bytes) -> Message:
+    if content.startswith(SET):
+        return _with_options(role, content)
     return Message(role, parse_blocks(content))
 
 
@@ -72,6 +81,23 @@ def dump_blocks(content: tuple[Block, ...]) -> bytes:
         return msgspec.json.encode([_json(block) for block in content])
     except UnicodeEncodeError:
         return msgspec.json.encode(_repaired([_json(block) for block in content]))
+
+
+def dump_content(message: Message) -> bytes:
+    """What the store keeps of a message. What it sets beside its content stands in an empty text before that, which a
+    reader that does not know of it leaves out."""
+    content = dump_blocks(message.blocks)
+    if not (message.options or message.effort) or not message.raw:
+        return content
+    fields = _FIELDS.decode(message.raw)
+    options = {name: fields[name] for name in OPTIONS if name in fields}
+    return b"%b%b}%b%b" % (SET, msgspec.json.encode(options), b"," if message.blocks else b"", content[1:])
+
+
+def _with_options(role: Role, content: bytes) -> Message:
+    first, *others = _RAWS.decode(content)
+    options = _FIELDS.decode(_FIELDS.decode(first)["set"])
+    return parse_written(msgspec.json.encode({"role": role, "content": others, **options}))
 
 
 def dump_message(message: Message) -> bytes:

@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 
 from tests.translation.client import strategies
+from translation.client.parse import parse_written
 from translation.client.stored import (
     dump_blocks,
+    dump_content,
     dump_message,
     fingerprint,
     is_content,
@@ -31,6 +33,24 @@ def test_what_is_stored_reads_back_the_same(blocks: tuple[Block, ...]) -> None:
 def test_storing_again_gives_the_same_bytes(blocks: tuple[Block, ...]) -> None:
     once = dump_blocks(blocks)
     assert dump_blocks(parse_blocks(once)) == once
+
+
+@pytest.mark.parametrize("content", [[], "Hurry.", [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]])
+def test_what_a_message_sets_beside_its_content_reads_back(content: object) -> None:
+    """For a process that does not know of it, it is an empty text, which nobody is told."""
+    written = {
+        "role": "system",
+        "content": content,
+        "clear_at": "next_user_message",
+        "output_config": {"effort": "low"},
+    }
+    message = parse_written(json.dumps(written).encode())
+    stored = dump_content(message)
+    told = parse_told("system", stored)
+    assert (told.blocks, told.options, told.effort) == (message.blocks, ("clear_at",), "low")
+    assert json.loads(told.raw) | {"content": content} == written
+    assert parse_blocks(stored) == (Text(""), *message.blocks)
+    assert dump_content(Message("system", message.blocks, effort="low")) == dump_blocks(message.blocks)
 
 
 def test_message_reads_back_the_same() -> None:
