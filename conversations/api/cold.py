@@ -65,7 +65,9 @@ def not_allowed(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable
         response = get_response(request)
         if response.status_code != 405 or request.path.startswith("/admin/"):
             return response
-        return refusal(request, MethodNotAllowed(f"{request.method} is not allowed for {request.path}"))
+        told = refusal(request, MethodNotAllowed(f"{request.method} is not allowed for {request.path}"))
+        told["allow"] = response["allow"]
+        return told
 
     return answer
 

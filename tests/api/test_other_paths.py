@@ -42,16 +42,17 @@ def test_the_sdk_reads_it(served: Served, client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "kind"),
+    ("method", "path", "allowed"),
     [
-        ("GET", "/v1/messages", "invalid_request_error"),
-        ("PUT", "/anthropic/v1/messages/count_tokens", "invalid_request_error"),
-        ("POST", "/v1/models", "invalid_request_error"),
+        ("GET", "/v1/messages", "POST"),
+        ("PUT", "/anthropic/v1/messages/count_tokens", "POST"),
+        ("POST", "/v1/models", "GET"),
     ],
 )
-def test_a_method_that_a_path_does_not_have(client: Client, method: str, path: str, kind: str) -> None:
+def test_a_method_that_a_path_does_not_have(client: Client, method: str, path: str, allowed: str) -> None:
     answer = client.http.request(method, path)
-    assert (answer.status_code, answer.json()["error"]["type"]) == (405, kind)
+    assert (answer.status_code, answer.json()["error"]["type"]) == (405, "invalid_request_error")
+    assert allowed in answer.headers["allow"]
 
 
 def test_event_logging_is_taken_and_not_kept(served: Served) -> None:
