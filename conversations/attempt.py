@@ -77,7 +77,7 @@ class Attempt:
         if not 200 <= answer.status < 300:
             # Some upstreams say which key they refuse.
             body = scrub(await answer.body())
-            self._keep(body)
+            self.raw.append(body)
             error = self._failure(answer, body)
             upstreams.judge(self.route.upstream, answer, error)
             raise error
@@ -137,7 +137,9 @@ class Attempt:
         return False
 
     def _decoded(self, answer: Answer, chunk: bytes) -> list[Event]:
-        self._keep(chunk)
+        if self._raw_size < RAW_LIMIT:
+            self.raw.append(chunk)
+            self._raw_size += len(chunk)
         events = self._decoder.feed(chunk)
         if self._ending.ending:
             answer.hurry(ENDING_SECONDS)
@@ -211,8 +213,3 @@ class Attempt:
     async def close(self) -> None:
         if self._answer is not None:
             await self._answer.close()
-
-    def _keep(self, chunk: bytes) -> None:
-        if self._raw_size < RAW_LIMIT:
-            self.raw.append(chunk)
-            self._raw_size += len(chunk)

@@ -29,14 +29,18 @@ from conversations.store import Store
 from conversations.store.database import Database
 from conversations.store.writer import Write
 from conversations.turn import Turn as RunningTurn
+from conversations.upstream import Upstreams
 from tests.admin import rows
 from tests.servers.client import TOOL, body
 from tests.translation.captures import CAPTURES, load
+from tests.transport.peer import Upstream
+from tests.transport.test_listening import attempted
+from tests.transport.test_listening import chunk as chunked
 from translation.accumulator import Accumulator
 from translation.adapters import adapter, writer
 from translation.client.parse import parse
 from translation.client.render import sse
-from translation.events import Finished
+from translation.events import Finished, WireEvent
 from translation.values import Usage
 
 WORDS = "Read the next file of the module and say what it does. " * 20
@@ -288,11 +292,11 @@ def _stored(number: int) -> dict[str, int]:
 @pytest.mark.parametrize(
     ("capture", "limit"),
     [
-        ("openai/parallel_interleaved", 350),
-        ("openai-responses/text", 225),
-        ("gemini/text", 170),
-        ("anthropic/text", 200),
-        ("minimax/text", 415),
+        ("openai/parallel_interleaved", 330),
+        ("openai-responses/text", 222),
+        ("gemini/text", 165),
+        ("anthropic/text", 195),
+        ("minimax/text", 385),
     ],
 )
 def test_translating_a_capture_calls_so_many_functions(capture: str, limit: int) -> None:
@@ -317,3 +321,29 @@ def test_translating_a_capture_calls_so_many_functions(capture: str, limit: int)
     with counted() as calls:
         translate()
     assert calls.all <= limit
+
+
+async def test_a_piece_of_text_is_so_many_calls_from_socket_to_socket() -> None:
+    """One read of the upstream, one write to the client, and nobody is woken."""
+    upstream, upstreams, written = Upstream(), Upstreams(60), []
+    attempt, connection = await attempted(load(CAPTURES / "openai/text"), upstream, upstreams)
+
+    def show(wire: list[WireEvent]) -> bool:
+        written.append(sse(wire))
+        return True
+
+    attempt.show = show
+    read = chunked(b'data: {"choices":[{"index":0,"delta":{"content":"word"}}],"model":"m"}\n\n')
+    connection.data_received(read)
+    attempt.write(await attempt.events())
+    reading = asyncio.create_task(attempt.events())
+    await asyncio.sleep(0)
+    with counted() as calls:
+        for _ in range(100):
+            connection.data_received(read)
+    assert len(written) == 100
+    assert not reading.done()
+    assert calls.all <= 100 * 22
+    reading.cancel()
+    await upstreams.close()
+    upstream.close()

@@ -59,7 +59,7 @@ class Accumulator:
         for event in events:
             if type(event) is BlockDelta:
                 continue
-            if type(event) is not Relayed:
+            if not isinstance(event, Relayed):
                 self._event(event)
             elif event.whole:
                 self.body = event.raw

@@ -167,11 +167,6 @@ class _Stream:
         self._warned.update(late)
         return b"".join(b": x-bridge-warning: %b\n\n" % code.encode() for code in late)
 
-    async def _say(self, write: Write, piece: bytes) -> None:
-        self._last = time.monotonic()
-        if (behind := write(piece)) is not None:
-            await behind
-
 
 def _refused(turn: Turn | Repeat | Reader, error: BridgeError, renderer: Renderer) -> LeanResponse:
     """An error that comes before anything was shown: a real status, and the conversation that it belongs to."""

@@ -51,7 +51,12 @@ async def begun(transport: Transport, upstream: Upstream, read: float = 60) -> t
 async def test_what_a_listener_takes_wakes_nobody(transport: Transport, upstream: Upstream) -> None:
     stream, connection = await begun(transport, upstream)
     heard: list[bytes] = []
-    stream.listener = lambda data: heard.append(data) or data != b"last"  # type: ignore[func-returns-value]
+
+    def listener(data: bytes) -> bool:
+        heard.append(data)
+        return data != b"last"
+
+    stream.listener = listener
     waiting = asyncio.ensure_future(anext(stream))
     await asyncio.sleep(0)
     for data in (chunk(b"a") + chunk(b"b"), chunk(b"c")):

@@ -148,7 +148,7 @@ class AnthropicStream:
             self._end(Failed(in_band(data)), out)
             return
         if not kind.isidentifier():
-            raise UpstreamProtocolError(f"the upstream broke its own grammar: an event of type {kind[:40]!r}")
+            raise _ungrammatical(f"an event of type {kind[:40]!r}")
         raw = frame(kind, data.replace(b"\n", b"\ndata: "))
         watch = WATCHERS.get(kind)
         if watch is None:
@@ -217,7 +217,8 @@ class AnthropicStream:
     def _block_delta(self, event: StreamEvent, raw: bytes, out: list[Event]) -> None:
         self._check_open(event)
         delta = event.delta
-        self._check(bool(delta.type), "a delta without a type")
+        if not delta.type:
+            raise _ungrammatical("a delta without a type")
         if delta.type == "text_delta" and isinstance(self._open, _Call):
             self._check(not (delta.text or "").strip(), "text inside of a tool_use")
             return  # SGLang's layout between two calls
@@ -326,12 +327,16 @@ class AnthropicStream:
         out.append(event)
 
     def _check_open(self, event: StreamEvent) -> None:
-        is_open = self._open is not None and event.index == self._blocks - 1
-        self._check(is_open, f"{event.type} for the content block {event.index}, which is not open")
+        if self._open is None or event.index != self._blocks - 1:
+            raise _ungrammatical(f"{event.type} for the content block {event.index}, which is not open")
 
     def _check(self, held: bool, found: str) -> None:  # noqa: FBT001 - an assertion
         if not held:
-            raise UpstreamProtocolError(f"the upstream broke its own grammar: {found}")
+            raise _ungrammatical(found)
+
+
+def _ungrammatical(found: str) -> UpstreamProtocolError:
+    return UpstreamProtocolError(f"the upstream broke its own grammar: {found}")
 
 
 def _broken(arguments: str) -> UpstreamProtocolError:
