@@ -119,6 +119,8 @@ def whole_events(chunk: bytes) -> list[tuple[str, bytes]] | None:
     if lines[0].startswith(b"data: "):
         events = [("", data[6:]) for data in lines[::2] if data.startswith(b"data: ")]
         return events if 2 * len(events) == len(lines) and not any(lines[1::2]) else None
+    if len(lines) == 3 and lines[0].startswith(b"event: ") and lines[1].startswith(b"data: "):
+        return [(lines[0][7:].strip().decode("utf-8", "replace"), lines[1][6:])]
     events = [
         (name[7:].strip().decode("utf-8", "replace"), data[6:])
         for name, data in zip(lines[::3], lines[1::3], strict=False)
