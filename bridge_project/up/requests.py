@@ -68,6 +68,7 @@ class Requests(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._heading = False
         self._came()
+        self.scope["method"] = self.parser.get_method().decode("ascii")
         if self.parser.should_upgrade() and (self._wishes() or self._should_upgrade()):
             return
         self._describe()
@@ -82,7 +83,6 @@ class Requests(HttpToolsProtocol):
         """What ASGI has to know of a request that is no upgrade, as uvicorn would say it."""
         scope, parser, url = self.scope, self.parser, httptools.parse_url(self.url)
         path = url.path.decode("ascii")
-        scope["method"] = parser.get_method().decode("ascii")
         scope["http_version"] = parser.get_http_version()
         scope["path"] = unquote(path) if "%" in path else path
         scope["raw_path"] = url.path
