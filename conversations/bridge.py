@@ -37,7 +37,7 @@ from conversations.store.writes import AlreadyClaimed, ClaimRow, CloseLost
 from conversations.turn import Turn
 from conversations.upstream import Upstreams
 from translation.adapter import Target
-from translation.errors import BridgeError, InvalidRequest, StoreUnavailable
+from translation.errors import BridgeError, ConversationEnded, InvalidRequest, StoreUnavailable
 from translation.remedies import Remedy
 from translation.values import Note
 
@@ -151,7 +151,11 @@ class Bridge:
         wanted = self.router.resolve(ask.request.model)
         route = awake(wanted, self.upstreams.health) if wanted.fallbacks else wanted
         offered = await self.hosted.offered(ask.key, ask.request, route)
-        prepared = await prepare(self.state, ask.key.id, ask.key.storage, ask.request, ask.identity, route, offered)
+        given = (ask.key.id, ask.key.storage, ask.request, ask.identity, route, offered)
+        try:
+            prepared = await prepare(self.state, *given)
+        except ConversationEnded:  # between two reads: what the store says now is whole
+            prepared = await prepare(self.state, *given)
         notes = offered.notes
         if route is not wanted:
             note = Note("degradation", "fallback", f"{wanted.name} rests: {route.name} was asked instead")
@@ -213,7 +217,7 @@ class Bridge:
         """It was terminated or purged: nothing of it may be shown or stored any more."""
         self.state.forget(conversation_id)
         for turn in tuple(self.running.get(conversation_id, ())):
-            turn.end(error)
+            turn.end_with_conversation(error)
 
     def track(self, coroutine: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         """Runs on after its request is gone; the process waits for it before it stops."""

@@ -241,7 +241,7 @@ class StoredTurn:
             except StaleConversation:
                 self._rows.forget()  # what was used is counted all the same
                 continue
-            except OwnFault as gone:
+            except (ConversationEnded, OwnFault) as gone:
                 log.info("state.turn_gone %s: %s", self.ask.request_id, gone.message)
             return
         self.bridge.lost.append(self.id)

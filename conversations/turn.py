@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from conversations import links, records, telemetry, usage_rows
@@ -147,6 +148,10 @@ class Turn(StoredTurn):
             self._task.cancel()
         else:
             self.attempt.nudge()
+
+    def end_with_conversation(self, error: BridgeError) -> None:
+        """A turn that is not stored yet may have begun after that end: its opening write will tell."""
+        self._rows.when_stored(partial(self.end, error))
 
     def fail(self, error: BridgeError) -> None:
         """The client is told of this error."""

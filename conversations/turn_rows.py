@@ -29,8 +29,7 @@ class TurnRows:
 
     @property
     def stored(self) -> bool:
-        opened = self._opened
-        return opened is not None and opened.done() and not opened.cancelled() and opened.exception() is None
+        return self._opened is not None and _is_stored(self._opened)
 
     def open(self, build: Callable[[], Opening], conversation: Conversation, *, at_once: bool) -> None:
         self.forget()
@@ -55,6 +54,12 @@ class TurnRows:
             self._write()
         if self._opened is not None:
             await self._opened
+
+    def when_stored(self, call: Callable[[], None]) -> None:
+        """Once the turn is in the store; never, if it does not get there."""
+        self._write()
+        if self._opened is not None:
+            self._opened.add_done_callback(partial(_if_stored, call))
 
     async def close(self, row: CloseTurn) -> None:
         held = self._release()
@@ -106,5 +111,14 @@ class TurnRows:
 
 def _was_opened(conversation: Conversation, opened: "asyncio.Future[Any]") -> None:
     # Whoever waits for it hears of a failure; nobody may, if the upstream failed first.
-    if not opened.cancelled() and opened.exception() is None:
+    if _is_stored(opened):
         conversation.stored = True
+
+
+def _if_stored(call: Callable[[], None], opened: "asyncio.Future[Any]") -> None:
+    if _is_stored(opened):
+        call()
+
+
+def _is_stored(opened: "asyncio.Future[Any]") -> bool:
+    return opened.done() and not opened.cancelled() and opened.exception() is None

@@ -2,13 +2,13 @@
 
     BridgeError
       ClientFault         InvalidRequest (PromptTooLong, ThreadRefused, UnknownToolResult) · ThreadNotFound
-                          Unauthenticated · Forbidden · NotFound · MethodNotAllowed · Conflict · TooLarge
-                          TooSlow · RateLimited · OverBudget
+                          Unauthenticated · Forbidden · NotFound · MethodNotAllowed · Conflict (ConversationEnded)
+                          TooLarge · TooSlow · RateLimited · OverBudget
       UpstreamFault       UpstreamRefused · UpstreamModelMissing · UpstreamMoved · UpstreamKeyRefused
                           UpstreamRateLimited (UpstreamQuotaSpent) · UpstreamOverloaded · UpstreamTimeout
                           UpstreamFailed (UpstreamUnreachable) · UpstreamProtocolError (TruncatedStream)
                           UpstreamGaveUp · RepeatedCall
-      OwnFault            StoreUnavailable · Overloaded · ConversationEnded · ShuttingDown
+      OwnFault            StoreUnavailable · Overloaded · ShuttingDown
 
 The class says whose fault it is, which HTTP status and Anthropic error type the client sees, and whether the bridge may
 try the same request again before the first content block.
@@ -94,6 +94,10 @@ class Conflict(ClientFault):
     status = 409
     type = "conflict_error"
     should_retry = False
+
+
+class ConversationEnded(Conflict):
+    """The conversation was terminated or purged while a turn of it ran: asking again would bring it back."""
 
 
 class TooLarge(ClientFault):
@@ -212,10 +216,6 @@ class StoreUnavailable(OwnFault):
 class Overloaded(OwnFault):
     status = 529
     type = "overloaded_error"
-
-
-class ConversationEnded(OwnFault):
-    """The conversation was terminated or purged while a turn of it ran."""
 
 
 class ShuttingDown(OwnFault):

@@ -12,7 +12,7 @@ from tests.api.conftest import BOTH, CHAT, Connect, Serve, Served
 from tests.servers import chat
 from tests.servers.client import CLOCK, TOOL, Client, folded, names, result
 from tests.servers.ports import wait_until
-from tests.servers.script import Gate, Silence, sse_answer
+from tests.servers.script import Gate, Pause, Silence, sse_answer
 
 NOTHING = {"messages": 0, "turns": 0, "tool_mappings": 0}
 CALL = ("call_1", "get_weather", {"city": "Oslo"})
@@ -216,8 +216,8 @@ def test_a_turn_that_waits_for_its_upstream_ends_too(client: Client, served: Ser
         wait_for_turn(served, client)
         assert terminate(client, "waiting")["deleted"] == {"messages": 1, "turns": 1, "tool_mappings": 0}
         response = asked.result(20)
-    assert response.status_code >= 500
-    assert response.json()["error"]["type"] == "api_error"
+    assert (response.status_code, response.json()["error"]["type"]) == (409, "conflict_error")
+    assert response.headers["x-should-retry"] == "false"  # that would bring it back
     assert served.upstream.requests[0].abandoned.wait(5)
     assert client.conversations() == []
 
@@ -236,9 +236,23 @@ def test_a_retry_that_waits_for_a_turn_of_another_process_ends_with_it(
         time.sleep(0.5)  # it looks for the stored answer by now
         terminate(client, "awaited")
         assert names(asked.result(20))[-1] == "error"
-        assert (again.result(20).status_code, again.result().json()["error"]["type"]) == (500, "api_error")
+        assert (again.result(20).status_code, again.result().json()["error"]["type"]) == (409, "conflict_error")
     assert len(served.upstream.requests) == 1
     assert client.conversations() == []
+    there.close()
+
+
+@BOTH
+def test_who_asks_after_the_end_is_not_ended_with_it(served: Served, connect: Connect, serve: Serve) -> None:
+    """Another process hears of the end while it serves a request that came later."""
+    client = connect(served, storage="metadata")  # without a claim its opening is held for a moment
+    there = Client(serve(served.database_url).bridge.url, client.api_key)
+    served.upstream.always(CHAT, sse_answer(Pause(0.04), *chat.streamed_text("ok").steps))
+    for number in range(60):
+        assert client.ask(f"Hi {number}", headers=named("again")).status_code == 200
+        terminate(there, "again")
+        response = client.ask(f"And {number}", headers=named("again"))
+        assert response.status_code == 200, response.text
     there.close()
 
 
