@@ -25,6 +25,7 @@ from tests.torture.properties import PROPERTIES
 SCALE = float(os.environ["SCALE"]) if os.environ.get("SCALE") else None  # None: the suite
 ONLY = [name for name in os.environ.get("TORTURE_ONLY", "").replace(",", " ").split() if name]
 DETAILS = 20  # failures that are told; all are counted
+LONG = 12_000  # characters of one: with what the bridge's own log says of it
 HOURS = 12 * 3600
 
 Trials = Callable[[float, float], int]
@@ -46,12 +47,12 @@ class Proof:
         self._began = time.monotonic()
 
     @contextmanager
-    def trial(self, detail: str) -> Iterator[None]:
-        """One trial; what it asserts in vain is a failure of this one."""
+    def trial(self, detail: object) -> Iterator[None]:
+        """One trial; what it asserts in vain is a failure of this one. Only then is the detail put into words."""
         try:
             yield
         except Exception as error:  # noqa: BLE001 - whatever went wrong, it is told, and the other trials go on
-            self.failed(f"{detail}: {type(error).__name__}: {error}"[:2000])
+            self.failed(f"{detail}: {type(error).__name__}: {error}"[:LONG])
         else:
             self.passed()
 

@@ -2,11 +2,12 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 import pytest
@@ -19,6 +20,7 @@ from tests.servers.client import NO_AUTHORITIES, TOOL, Client
 from tests.servers.postgres import connections
 from tests.torture import asking, grammar
 from tests.torture.ledger import Proof, Trials
+from tests.torture.wire import Answer, Wire, logged
 
 PASSWORD = "torture-chamber-operator"
 WORKERS = 4
@@ -28,6 +30,22 @@ PLAIN = ("/metrics", "/static/", "/docs", "/openapi.json", "/livez", "/readyz", 
 pytestmark = [pytest.mark.proves("endpoints"), pytest.mark.timeout(240)]
 
 
+class Asked(NamedTuple):
+    """One request of the fuzz, as a failure names it."""
+
+    seed: int
+    request: asking.Request
+
+    def __str__(self) -> str:
+        return f"{self.seed}: {self.request!r:.4000}"
+
+
+def shared_out(count: int, ask: Callable[[Iterable[int]], None]) -> None:
+    """All seeds, by several clients at once."""
+    with ThreadPoolExecutor(WORKERS) as pool:
+        list(pool.map(ask, (range(first, count, WORKERS) for first in range(WORKERS))))
+
+
 @BOTH
 def test_nothing_that_is_asked_of_the_api_is_answered_with_500(
     served: Served, client: Client, proof: Proof, trials: Trials
@@ -35,36 +53,44 @@ def test_nothing_that_is_asked_of_the_api_is_answered_with_500(
     served.upstream.always(CHAT, chat.text("fine"))
     served.records.rows("ApiKey").update(hosted_tools=True)
 
-    def ask(seed: int) -> None:
-        with proof.trial(f"{seed}: {asking.asked(Random(seed))!r:.1500}"):
-            check(client.http, Random(seed))
+    def ask(seeds: Iterable[int]) -> None:
+        with Wire(served.bridge.port, client.api_key) as wire:
+            for seed in seeds:
+                asked = Asked(seed, asking.asked(Random(seed)))
+                with proof.trial(asked):
+                    check(asked.request, wire.ask(*asked.request), served.bridge.log)
+                if seed % 1000 == 0:
+                    served.upstream.requests.clear()  # nobody reads them
 
-    with ThreadPoolExecutor(WORKERS) as pool:
-        list(pool.map(ask, range(trials(450_000, 500))))
+    shared_out(trials(450_000, 500), ask)
     check_log(served, proof)
 
 
-def check(http: httpx.Client, rng: Random) -> None:
-    method, path, headers, body = asking.asked(rng)
-    raw = [(name.encode(), value) for name, value in headers]
-    url = httpx.URL(str(http.base_url)).copy_with(raw_path=path.encode())
-    given = [] if any(name == "content-type" for name, _ in headers) else [(b"content-type", b"application/json")]
-    response = http.request(method, url, content=body, headers=[*given, *raw])
-    assert response.status_code != 500, response.text[:1000]
-    if response.status_code >= 400 and method != "HEAD":
-        check_refusal(path, response)
-    elif response.headers.get("content-type", "").startswith("text/event-stream") and "/messages" in path:
-        grammar.check_stream(response.content)
+def check(request: asking.Request, answer: Answer, log: Path) -> None:
+    """What is wrong comes with all that explains it: nobody can ask the same in the same moment again."""
+    try:
+        check_answer(request, answer)
+    except (AssertionError, LookupError, ValueError) as error:
+        told = f"{type(error).__name__}: {error}\n{answer}\n{answer.headers}{logged(log, answer.request_id)}"
+        raise AssertionError(told) from error
 
 
-def check_refusal(path: str, response: httpx.Response) -> None:
-    assert response.headers.get("request-id"), response.headers
+def check_answer(request: asking.Request, answer: Answer) -> None:
+    assert answer.status != 500, "a fault of ours"
+    if answer.status >= 400 and request.method != "HEAD":
+        check_refusal(request.path, answer)
+    elif answer.headers.get("content-type", "").startswith("text/event-stream") and "/messages" in request.path:
+        grammar.check_stream(answer.body)
+
+
+def check_refusal(path: str, answer: Answer) -> None:
+    assert answer.request_id, "no request id"
     if path.startswith(PLAIN):
         return
-    told = response.json()
-    assert isinstance(told["error"]["message"], str), response.text[:500]
+    told = json.loads(answer.body)
+    assert isinstance(told["error"]["message"], str), "no message"
     if not path.startswith(OPENAI):
-        grammar.check_error(response.content)
+        grammar.check_error(answer.body)
 
 
 def check_log(served: Served, proof: Proof) -> None:
@@ -84,14 +110,14 @@ def test_nothing_that_is_asked_of_the_admin_is_answered_with_500(
     pages = list(admin_pages())
     with closing(signed_in(served)) as http:
 
-        def ask(seed: int) -> None:
-            rng = Random(seed)
-            path = filled(rng, rng.choice(pages)) + asking.admin_query(rng, FIELDS)
-            with proof.trial(f"{seed}: {path[:500]!r}"):
-                look(http, rng, path)
+        def ask(seeds: Iterable[int]) -> None:
+            for seed in seeds:
+                rng = Random(seed)
+                path = filled(rng, rng.choice(pages)) + asking.admin_query(rng, FIELDS)
+                with proof.trial(f"{seed}: {path[:500]!r}"):
+                    look(http, rng, path, served.bridge.log)
 
-        with ThreadPoolExecutor(WORKERS) as pool:
-            list(pool.map(ask, range(trials(50_000, 150))))
+        shared_out(trials(50_000, 150), ask)
     check_log(served, proof)
 
 
@@ -157,15 +183,20 @@ def signed_in(served: Served) -> httpx.Client:
     return http
 
 
-def look(http: httpx.Client, rng: Random, path: str) -> None:
+def look(http: httpx.Client, rng: Random, path: str, log: Path) -> None:
     url = httpx.URL(str(http.base_url)).copy_with(raw_path=path.encode())
     response = http.get(url)
-    assert response.status_code != 500, response.text[:1000]
+    assert response.status_code != 500, explained(response, log)
     if response.status_code == 200 and "<form" in response.text and rng.random() < 0.3:
-        submit(http, rng, url, response.text)
+        submit(http, rng, url, response.text, log)
 
 
-def submit(http: httpx.Client, rng: Random, url: httpx.URL, page: str) -> None:
+def explained(response: httpx.Response, log: Path) -> str:
+    request_id = response.headers.get("request-id", "")
+    return f"{response.status_code} {request_id} {response.text[:1000]}\n{logged(log, request_id)}"
+
+
+def submit(http: httpx.Client, rng: Random, url: httpx.URL, page: str, log: Path) -> None:
     """The page's own form, with some values that nobody would type."""
     inputs = re.findall(r'<(?:input|textarea|select)[^>]*\bname="([^"]+)"(?:[^>]*\bvalue="([^"]*)")?', page)
     form: dict[str, str] = {name: asking.form_value(rng, value) for name, value in inputs}
@@ -174,4 +205,4 @@ def submit(http: httpx.Client, rng: Random, url: httpx.URL, page: str) -> None:
     if "action" in form:
         form["action"] = rng.choice(re.findall(r'<option value="([a-z_]*)"', page) or [""])
     response = http.post(url, data=form, headers={"referer": str(url)})
-    assert response.status_code != 500, json.dumps(form)[:1000]
+    assert response.status_code != 500, f"{json.dumps(form)[:1000]}: {explained(response, log)}"

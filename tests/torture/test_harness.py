@@ -4,15 +4,19 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
+from http.client import HTTPMessage
 from pathlib import Path
 
 import pytest
 
 from tests.servers.ports import wait_until
 from tests.torture import ledger, report
+from tests.torture.asking import Request
 from tests.torture.ledger import Proof
 from tests.torture.properties import PROPERTIES
 from tests.torture.proxy import Fault, Proxy
+from tests.torture.test_endpoints import check
+from tests.torture.wire import Answer, logged
 
 
 def test_a_trial_that_fails_is_counted_and_named_and_the_others_go_on() -> None:
@@ -25,6 +29,16 @@ def test_a_trial_that_fails_is_counted_and_named_and_the_others_go_on() -> None:
         proof.check()
     proof.tolerance = 0.1
     proof.check()
+
+
+def test_a_failure_is_told_with_what_the_log_says_of_its_request(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("one\nERROR request req_7 failed\nTraceback\nKeyError: 5\n", encoding="utf-8")
+    assert logged(log, "req_7") == "ERROR request req_7 failed\nTraceback\nKeyError: 5"
+    assert logged(log, "req_8").startswith("one\n")  # it may be in there without its id
+    answer = Answer(500, HTTPMessage(), b"{}")
+    with pytest.raises(AssertionError, match=r"a fault of ours(.|\n)*500  b'{}'\n(.|\n)*KeyError: 5"):
+        check(Request("GET", "/", [], b""), answer, log)
 
 
 def test_the_suite_runs_the_small_size_and_a_scale_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
