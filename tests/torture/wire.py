@@ -59,7 +59,7 @@ class Wire:
 
 
 def logged(log: Path, request_id: str) -> str:
-    """What the bridge's log says of a request, with the traceback that follows; its last lines, where that is nothing."""
+    """What the bridge's log says of a request, with the traceback after it; its last lines, where that is nothing."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     at = next((at for at, line in enumerate(lines) if request_id and request_id in line), None)
     return "\n".join(lines[-LINES:] if at is None else lines[at : at + LINES])
