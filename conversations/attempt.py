@@ -58,7 +58,7 @@ class Attempt:
         self._sent = sent
         self._watch = watch
         self._estimate = start.usage.input_tokens
-        self._raw_size = 0
+        self.size = 0
         self._answer: Answer | None = None
         self._adapter = adapters.adapter(route.target.profile)
         self._writer = writer or adapters.writer(route.target.profile, request, start.id)
@@ -137,9 +137,9 @@ class Attempt:
         return False
 
     def _decoded(self, answer: Answer, chunk: bytes) -> list[Event]:
-        if self._raw_size < RAW_LIMIT:
+        if self.size < RAW_LIMIT:
             self.raw.append(chunk)
-            self._raw_size += len(chunk)
+            self.size += len(chunk)
         events = self._decoder.feed(chunk)
         if self._ending.ending:
             answer.hurry(ENDING_SECONDS)

@@ -169,7 +169,7 @@ class StoredTurn:
         if not 200 <= self.attempt.status < 300:
             return Usage()
         target, weight = self.prepared.route.target, self.prepared.aimed.weight
-        return self.bridge.estimates.usage(target.upstream, target.model, weight, len(self.accumulator.content))
+        return self.bridge.estimates.usage(target.upstream, target.model, weight, self.accumulator.size)
 
     def _message(self, finished: Finished) -> MessageRow | None:
         if self.ask.key.storage == "minimal":

@@ -15,6 +15,7 @@ from conversations.ask import Ask
 from conversations.attempt import MATTERS, Attempt, Show
 from conversations.audience import Audience, Reader
 from conversations.errand import Errand
+from conversations.lane import MUCH
 from conversations.limits import Admission
 from conversations.storable import words
 from conversations.store import patience
@@ -321,7 +322,13 @@ class Turn(StoredTurn):
         if self._closed:
             return
         self._closed = self.done = True
-        self.usage = self.estimate()
         if not self._shown:
             self._forget_calls()
-        self.bridge.track_end(self, self._store_end(status, error))
+        self.bridge.track_end(self, self._store_cut(status, error))
+
+    async def _store_cut(self, status: str, error: BridgeError | None) -> None:
+        """A network that fails cuts off all its clients at once: of answers so far, large ones are kept one by one."""
+        if self.attempt.size > MUCH:
+            await self.bridge.upstreams.lane.turn()
+        self.usage = self.estimate()
+        await self._store_end(status, error)

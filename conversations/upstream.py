@@ -1,5 +1,6 @@
 """Calling an upstream: keys in rotation, one HTTP exchange, and what went wrong in the bridge's own terms."""
 
+import time
 import zlib
 from email.utils import formatdate
 from functools import lru_cache
@@ -170,12 +171,13 @@ class Upstreams:
 
     def __init__(self, idle_seconds: float) -> None:
         self._transport = Transport()
-        self._lane = Lane()
+        self.lane = Lane()
         self._timeout = {"connect": CONNECT_SECONDS, "write": WRITE_SECONDS, "read": idle_seconds, "pool": None}
         self.health = Health()
 
     async def send(self, upstream: Upstream, request: UpstreamRequest, method: str = "POST") -> Answer:
         key = self.health.pick(upstream.name, upstream.keys)
+        self.lane.sent = time.perf_counter()
         try:
             origin, head = _head(upstream.base_url, upstream.profile.auth, method, request.path, request.headers, key)
             exchange = await self._transport.exchange(origin, _outgoing(head, method, request.body), self._timeout)
@@ -185,7 +187,7 @@ class Upstreams:
             raise UpstreamFailed(f"the upstream's address is not a URL: {error}") from error
         if exchange.status not in BUSY:
             self.health.reached(upstream.name)
-        return Answer(exchange, key, self._lane)
+        return Answer(exchange, key, self.lane)
 
     def judge(self, upstream: Upstream, answer: Answer, error: BridgeError | None) -> None:
         """Whether the key of an answer has to rest."""

@@ -80,7 +80,7 @@ class Accumulator:
     def content(self) -> bytes:
         self._fold()
         if self._content is None:
-            self._content = b"[" + b",".join([_whole(block, parts) for block, parts in self._blocks]) + b"]"
+            self._content = self._joined()
         return self._content
 
     def _fold(self) -> None:
@@ -94,6 +94,15 @@ class Accumulator:
                     texts = self._blocks[delta.index][1].setdefault(DELTA_FIELDS[delta.kind], [])
                 texts.append(delta.text)
         self._folded = len(self.said)
+
+    @property
+    def size(self) -> int:
+        """Of the content, where nobody needs that itself: it may be large, and is not kept."""
+        self._fold()
+        return len(self._joined() if self._content is None else self._content)
+
+    def _joined(self) -> bytes:
+        return b"[" + b",".join([_whole(block, parts) for block, parts in self._blocks]) + b"]"
 
 
 def unfolded(content: bytes, first: int = 0) -> list[WireEvent]:

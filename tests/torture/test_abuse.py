@@ -1,6 +1,7 @@
 """Clients that are too slow, too big, or not there: they cost little, and the others go on.
 
-Those who abuse the bridge are a process of their own: what they do to themselves must not look like the bridge's doing.
+Those who abuse the bridge are a process of their own, as is the upstream that pours out what they ask for: what they do
+to themselves, and to each other, must not look like the bridge's doing.
 """
 
 import json
@@ -31,18 +32,31 @@ TOOLS = sized(10_000, 500)
 MEGABYTES = 31 if FULL else 8
 RATE = 20 if FULL else 5
 SLOWEST = 5.0 if FULL else 20.0  # seconds that another client may ever wait
-ENDLESS = "Never stop."
+ENDLESS = "claude-opus-4-1"  # the model that never stops
 MUCH = sse_answer(*[chat.chunk({"content": "x" * 50_000})] * 20, Silence())
 WORD = chat.text("ok")
 MEMORY = 600  # megabytes more than before
 
 
 class Upstream(ScriptedUpstream):
-    """Who asks for it gets more than it will read; everybody else a word."""
+    """A word for everybody, and nothing is remembered."""
+
+    answer = WORD
 
     def _answer_for(self, request: Recorded) -> Answer | Raw:
         self.requests.clear()
-        return MUCH if ENDLESS.encode() in request.body else WORD
+        return self.answer
+
+
+class Pouring(Upstream):
+    """More than anybody reads."""
+
+    answer = MUCH
+
+
+def pour() -> str:
+    """Its address; it goes on until its process ends."""
+    return Pouring().__enter__().url
 
 
 def head(key: str, length: int) -> bytes:
@@ -84,7 +98,7 @@ def slow_bodies(port: int, key: str) -> None:
 
 def half_open(port: int, key: str) -> None:
     """They asked, and their machine is gone: nobody reads, nobody says goodbye."""
-    asked = json.dumps(body(ENDLESS, stream=True)).encode()
+    asked = json.dumps(body("Go on.", model=ENDLESS, stream=True)).encode()
     with sockets(port, min(CONNECTIONS, 200)) as opened:
         for sock in opened:
             sock.sendall(head(key, len(asked)) + b"\r\n" + asked)
@@ -126,17 +140,29 @@ def around() -> Iterator[Upstream]:
 
 @pytest.fixture
 def elsewhere() -> Iterator[Executor]:
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+    with another_process() as process:
         process.submit(time.time).result()
         yield process
+
+
+@pytest.fixture
+def pouring() -> Iterator[str]:
+    """The address of the upstream that never stops."""
+    with another_process() as process:
+        yield process.submit(pour).result()
+
+
+def another_process() -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(1, mp_context=get_context("spawn"))
 
 
 @pytest.mark.proves("abuse")
 @pytest.mark.timeout(240)
 def test_the_others_go_on_and_memory_is_bounded(
-    serve: Serve, connect: Connect, around: Upstream, elsewhere: Executor, proof: Proof
+    serve: Serve, connect: Connect, around: Upstream, pouring: str, elsewhere: Executor, proof: Proof
 ) -> None:
-    served = serve(OPENAI_BASE_URL=f"{around.url}/openai/v1")
+    endless = {"VLLM_BASE_URL": f"{pouring}/v1", "MODEL_MAP_OPUS": "vllm/endless"}
+    served = serve(OPENAI_BASE_URL=f"{around.url}/openai/v1", **endless)
     abuser, other = connect(served), connect(served)
     bridge = psutil.Process(served.bridge.pid)
     assert other.ask("Hi").status_code == 200
