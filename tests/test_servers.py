@@ -2,13 +2,19 @@
 
 import http.client
 import socket
+import subprocess
+import sys
 import threading
+from pathlib import Path
 from urllib.parse import urlsplit
 
+import psutil
 import psycopg
 import pytest
 import redis
 
+from tests.servers.bridge import PROJECT
+from tests.servers.ports import wait_until
 from tests.servers.script import Abort, Gate, Raw, Silence, json_answer, sse_answer
 from tests.servers.upstream import ScriptedUpstream
 
@@ -93,3 +99,23 @@ def test_what_is_not_scripted_shows(upstream: ScriptedUpstream) -> None:
     response.read()
     assert response.status == 599
     connection.close()
+
+
+STARTS = """
+import pathlib, sys, time
+from tests.servers.valkey import Valkey
+server = Valkey(pathlib.Path(sys.argv[1]))
+server.start()
+print(server._process.pid, flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_server_does_not_outlive_a_test_process_that_is_killed(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", STARTS, str(tmp_path)]
+    with subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, text=True) as tests:
+        assert tests.stdout is not None
+        server = psutil.Process(int(tests.stdout.readline()))
+        assert server.is_running()
+        tests.kill()
+    wait_until(lambda: not server.is_running() or server.status() == psutil.STATUS_ZOMBIE, "the server has ended")

@@ -13,6 +13,7 @@ import psycopg
 import pytest
 
 from tests.servers.bridge import PROJECT
+from tests.servers.keeper import kept
 from tests.servers.ports import free_port, wait_until
 
 POOL = 2  # fewer server connections than one bridge has clients, so that they are shared for sure
@@ -32,7 +33,7 @@ def running_pgbouncer(database_url: str, folder: Path) -> Iterator[str]:
     # It refuses to run as root.
     user = ["-u", "nobody"] if os.getuid() == 0 else []
     with (folder / "pgbouncer.log").open("wb") as log:
-        server = subprocess.Popen([command, *user, str(path)], cwd=folder, stdout=log, stderr=log)
+        server = kept(subprocess.Popen([command, *user, str(path)], cwd=folder, stdout=log, stderr=log))
     try:
         url = f"postgres://{database.username}@127.0.0.1:{port}{database.path}"
         wait_until(lambda: _answers(url), "PgBouncer answers")

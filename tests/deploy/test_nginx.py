@@ -15,6 +15,7 @@ from tests.conftest import StartBridge
 from tests.servers import chat
 from tests.servers.bridge import PROJECT
 from tests.servers.client import Client
+from tests.servers.keeper import kept
 from tests.servers.ports import free_port, wait_until
 from tests.servers.script import Gate
 from tests.servers.upstream import ScriptedUpstream
@@ -28,7 +29,9 @@ def running_nginx(backend: int, folder: Path) -> Iterator[str]:
     port = free_port()
     path = folder / "nginx.conf"
     path.write_text(_configuration(backend, port, folder), encoding="utf-8")
-    server = subprocess.Popen([command, "-c", str(path), "-g", "daemon off;"], cwd=folder, stderr=subprocess.DEVNULL)
+    server = kept(
+        subprocess.Popen([command, "-c", str(path), "-g", "daemon off;"], cwd=folder, stderr=subprocess.DEVNULL)
+    )
     try:
         wait_until(lambda: _answers(port), "nginx answers")
         yield f"http://127.0.0.1:{port}"

@@ -17,6 +17,7 @@ import pytest
 
 from tests.servers.bridge import PROJECT, clean_environment
 from tests.servers.client import TOOL, Client, result
+from tests.servers.keeper import kept
 from tests.servers.ports import free_port, wait_until
 
 pytestmark = pytest.mark.timeout(300)  # seven processes start, perhaps on a busy machine
@@ -60,7 +61,7 @@ def start(tmp_path: Path, environment: dict[str, str]) -> Iterator[Start]:
         def started(unit: str, **more: str) -> "subprocess.Popen[bytes]":
             words = [word.replace("/var/lib/toolbridge", str(tmp_path)) for word in command(unit)]
             log = stack.enter_context((tmp_path / f"{unit}.log").open("ab"))
-            process = subprocess.Popen(words, cwd=PROJECT, env=environment | more, stdout=log, stderr=log)
+            process = kept(subprocess.Popen(words, cwd=PROJECT, env=environment | more, stdout=log, stderr=log))
             stack.callback(process.wait, 30)
             stack.callback(process.kill)
             return process

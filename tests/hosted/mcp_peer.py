@@ -24,6 +24,7 @@ from mcp_types import (
     TextResourceContents,
 )
 
+from tests.servers.keeper import kept
 from tests.servers.ports import free_port, wait_until
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -121,7 +122,7 @@ def running(name: str) -> Iterator[str]:
     """The URL of its endpoint."""
     port = free_port()
     command = [sys.executable, "-m", "tests.hosted.mcp_peer", name, str(port)]
-    process = subprocess.Popen(command, cwd=PROJECT, stderr=subprocess.DEVNULL)
+    process = kept(subprocess.Popen(command, cwd=PROJECT, stderr=subprocess.DEVNULL))
     try:
         wait_until(lambda: _answers(port), f"the MCP server {name} answers")
         yield f"http://127.0.0.1:{port}/mcp"

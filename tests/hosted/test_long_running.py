@@ -22,6 +22,7 @@ from tests.hosted.test_loop import held, kinds
 from tests.servers import chat
 from tests.servers.bridge import PROJECT, clean_environment
 from tests.servers.client import Client, folded, names
+from tests.servers.keeper import kept
 from tests.servers.ports import wait_until
 from tests.servers.script import Answer, Gate, Silence, json_answer
 from tests.servers.upstream import ScriptedUpstream
@@ -60,7 +61,7 @@ class Worker:
         }
         command = [sys.executable, "-m", "bridge_project.up.background"]
         with home.with_name("worker.log").open("ab") as log:
-            self.process = subprocess.Popen(command, cwd=PROJECT, env=environment, stdout=log, stderr=log)
+            self.process = kept(subprocess.Popen(command, cwd=PROJECT, env=environment, stdout=log, stderr=log))
 
     def kill(self) -> None:
         self.process.kill()

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.servers import migrated
+from tests.servers.keeper import PROJECT, kept
 from tests.servers.ports import free_port, wait_until
-
-PROJECT = Path(__file__).resolve().parents[2]
 
 
 class Bridge:
@@ -33,10 +32,10 @@ class Bridge:
         ready, announce = os.pipe()
         self.log = self.home.with_name(f"{self.home.name}.log")
         with self.log.open("a", encoding="utf-8") as log:
-            self._process = subprocess.Popen(
+            self._process = kept(subprocess.Popen(
                 [sys.executable, "-m", "bridge_project.up.web", f"--announce={announce}"],
                 cwd=PROJECT, env=self.environment, pass_fds=(announce,), stderr=log, stdout=log, text=True,
-            )  # fmt: skip
+            ))  # fmt: skip
         os.close(announce)
         with os.fdopen(ready, "rb") as answer:
             assert answer.read(), f"the bridge did not start:\n{self.log.read_text(encoding='utf-8')}"

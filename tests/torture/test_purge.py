@@ -19,6 +19,7 @@ from tests.api.conftest import CHAT, Connect, Serve, Served
 from tests.servers import chat
 from tests.servers.bridge import PROJECT
 from tests.servers.client import TOOL, Client, result
+from tests.servers.keeper import kept
 from tests.servers.ports import wait_until
 from tests.torture.clock import skewed
 from tests.torture.ledger import SCALE, Proof, Trials
@@ -55,7 +56,7 @@ class Beat:
             with subprocess.Popen(
                 command, cwd=PROJECT, env=self._environment, stdout=subprocess.PIPE, text=True
             ) as self._process:
-                self._read(self._process)
+                self._read(kept(self._process))
             self.deaths += 1
 
     def _read(self, process: "subprocess.Popen[str]") -> None:
