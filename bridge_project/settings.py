@@ -19,6 +19,7 @@ FORWARDED_ALLOW_IPS = environment.text(
     "FORWARDED_ALLOW_IPS", "127.0.0.1"
 )  # proxies, by the name that uvicorn has for it
 WEB_WORKERS = environment.integer("WEB_WORKERS", 1, least=1, most=256)
+HANG_SECONDS = environment.number("BRIDGE_HANG_SECONDS", 60.0)
 BRIDGE_HOME = Path(environment.text("BRIDGE_HOME", str(BASE_DIR / "var"))).resolve()
 BRIDGE_ENV = environment.choice("BRIDGE_ENV", ("development", "production"), "development")
 PRODUCTION = BRIDGE_ENV == "production"

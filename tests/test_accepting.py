@@ -4,7 +4,6 @@ import asyncio
 import os
 import resource
 import socket
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -14,7 +13,7 @@ import pytest
 
 from bridge_project.up import board
 from bridge_project.up.accepting import AT_ONCE, Acceptor
-from bridge_project.up.board import AHEAD, Board
+from bridge_project.up.board import AHEAD, PLACE, Board
 from bridge_project.up.claims import claim_port
 from tests.servers.ports import wait_until
 
@@ -61,7 +60,7 @@ def test_who_has_more_leaves_the_next_to_who_has_fewer(shared: IO[bytes]) -> Non
 async def test_a_connection_that_another_process_does_not_take_is_taken(
     shared: IO[bytes], listener: socket.socket
 ) -> None:
-    os.pwrite(shared.fileno(), (0).to_bytes(4, sys.byteorder), 4)  # another process, with none
+    os.pwrite(shared.fileno(), PLACE.pack(0, 1, 1), PLACE.size)  # another process, with none
     own = Board(shared.fileno())
     acceptor = Acceptor(listener, Talk, range(100), own)
     acceptor.tell()

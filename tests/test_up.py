@@ -9,6 +9,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -177,12 +178,40 @@ def test_a_killed_supervisor_leaves_no_orphans(start: StartTree) -> None:
 
 def test_a_web_process_that_dies_is_replaced(start: StartTree) -> None:
     tree, _ = start()
-    web = next(process for process in tree.wait_for_processes(3) if "bridge_project.up.web" in process.cmdline())
+    web = web_of(tree)
     web.kill()
     wait_until(lambda: web.pid not in {process.pid for process in tree.processes()}, "the dead one is gone")
     tree.wait_for_processes(3)
     # The socket stayed open meanwhile, so this waits for the new process instead of being refused.
     assert httpx.get(f"http://127.0.0.1:{tree.port}/livez", timeout=30).status_code == 200
+
+
+def web_of(tree: Tree) -> psutil.Process:
+    return next(process for process in tree.wait_for_processes(3) if "bridge_project.up.web" in process.cmdline())
+
+
+def test_a_web_process_that_hangs_is_replaced(start: StartTree) -> None:
+    """Stopped, it looks the same from outside: it lives, and its event loop stands still."""
+    tree, _ = start(BRIDGE_HANG_SECONDS="3")
+    web = web_of(tree)
+    web.suspend()
+    wait_until(lambda: web.pid not in {process.pid for process in tree.processes()}, "the one that hung is gone")
+    assert httpx.get(f"http://127.0.0.1:{tree.port}/livez", timeout=30).status_code == 200
+    assert f"bridge_project.up.web {web.pid} has stood still for 3 s" in tree.errors()
+
+
+def test_nobody_is_replaced_because_everybody_was_stopped(start: StartTree) -> None:
+    """A machine that sleeps, a container that is paused."""
+    tree, _ = start(BRIDGE_HANG_SECONDS="3")
+    web = web_of(tree)
+    for process in tree.processes():
+        process.suspend()
+    time.sleep(4)
+    for process in tree.processes():
+        process.resume()
+    time.sleep(2)
+    assert web_of(tree).pid == web.pid
+    assert "stood still" not in tree.errors()
 
 
 def test_a_second_start_on_one_home_is_refused(start: StartTree, home: Path) -> None:

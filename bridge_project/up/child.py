@@ -46,6 +46,11 @@ class Child:
         return code
 
     @property
+    def pid(self) -> int:
+        """0 while there is no process."""
+        return self._process.pid if self._process is not None else 0
+
+    @property
     def running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 

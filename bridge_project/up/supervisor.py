@@ -1,4 +1,5 @@
-"""`manage.py up`: starts the web processes, then the background process, and keeps them running.
+"""`manage.py up`: starts the web processes, then the background process, and keeps them running: who dies is started
+again, and so is a web process whose event loop stands still.
 
 It lives as long as the server, so it stays small: everything that needs Django happens in its children. They all hold
 the reading end of a pipe, the lifeline: when the supervisor dies, however it dies, they see its end and stop.
@@ -16,6 +17,7 @@ from bridge_project.up import announcement, board
 from bridge_project.up.child import Child
 from bridge_project.up.claims import claim_home, claim_port
 from bridge_project.up.errors import StartError
+from bridge_project.up.pulse import Pulse
 
 # Open streams get 20 s to end by themselves (web.py); whoever is still there after this is killed.
 STOP_SECONDS = 25.0
@@ -24,24 +26,26 @@ STOP_SECONDS = 25.0
 def run() -> int:
     try:
         with claim_home(settings.BRIDGE_HOME), claim_port(settings.HOST, settings.PORT) as listener:
-            return Supervisor(listener, settings.WEB_WORKERS).run()
+            return Supervisor(listener, settings.WEB_WORKERS, settings.HANG_SECONDS).run()
     except StartError as error:
         sys.stderr.write(f"toolbridge: {error}\n")
         return 1
 
 
 class Supervisor:
-    def __init__(self, listener: socket.socket, web_processes: int) -> None:
+    def __init__(self, listener: socket.socket, web_processes: int, hang_seconds: float) -> None:
         self._listener = listener
         lifeline, self._life = os.pipe()
         self._board = board.made(web_processes)
         shared = {"socket": listener.fileno(), "lifeline": lifeline, "board": self._board.fileno()}
         self._web = [Child("bridge_project.up.web", **shared) for _ in range(web_processes)]
         self._background = Child("bridge_project.up.background", lifeline=lifeline)
+        self._pulse = Pulse(self._board, hang_seconds)
+        self._next_look = 0.0
         self._due: dict[Child, float] = {}
         self._interrupts = 0
         self._stopping = False
-        # Signals wake the loop through this pair, so that it can sleep without a timeout.
+        # Signals wake the loop through this pair.
         self._wake, self._waker = socket.socketpair()
 
     def run(self) -> int:
@@ -91,7 +95,19 @@ class Supervisor:
             for child in [child for child, due in self._due.items() if due <= time.monotonic()]:
                 del self._due[child]
                 child.start()
-            self._sleep(min(self._due.values(), default=None))
+            if self._next_look <= time.monotonic():
+                self._next_look = time.monotonic() + self._pulse.pause
+                self._end_who_hangs()
+            self._sleep(min((self._next_look, *self._due.values())))
+
+    def _end_who_hangs(self) -> None:
+        """First it may say where it stands; if it cannot even do that, it is killed with the next look."""
+        still = self._pulse.look()
+        for child in self._web:
+            if (over := still.get(child.pid)) is not None:
+                took = f"{self._pulse.seconds:g} s"
+                sys.stderr.write(f"toolbridge: {child.module} {child.pid} has stood still for {took}; it is ended\n")
+                child.signal(signal.SIGKILL if over else signal.SIGABRT)
 
     def _sleep(self, until: float | None, *also: int) -> None:
         """Until a signal, data on one of `also`, or the time."""

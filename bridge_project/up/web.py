@@ -6,6 +6,7 @@
 import argparse
 import asyncio
 import ctypes
+import faulthandler
 import gc
 import importlib
 import os
@@ -51,6 +52,7 @@ def serve(
 ) -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "bridge_project.settings")
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # what is in memory must not lie in a file after a crash
+    faulthandler.enable()  # where it stood, when it crashes, or is ended because it hangs
     _share_memory()
     _load()
     first_run = _prepare() if announce is not None else announcement.FirstRun()
@@ -100,6 +102,8 @@ class Web(uvicorn.Server):
     async def on_tick(self, counter: int) -> bool:
         if self._acceptor is not None:
             self._acceptor.tell()
+        if self._board is not None:
+            self._board.beat()
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
