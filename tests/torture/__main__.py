@@ -26,7 +26,9 @@ def main() -> int:
         ledger = Path(folder) / "ledger.jsonl"
         ledger.touch()
         given = {"SCALE": scale, "TORTURE_ONLY": " ".join(only), "TORTURE_LEDGER": str(ledger)}
-        command = [sys.executable, "-m", "pytest", "-m", "proves", "-n", os.environ.get("JOBS") or "0", "tests"]
+        # Whoever has nothing left takes what another one has not begun: the tests are of very different lengths.
+        jobs = ["-n", os.environ.get("JOBS") or "0", "--dist", "worksteal"]
+        command = [sys.executable, "-m", "pytest", "-m", "proves", *jobs, "tests"]
         ended = subprocess.run([*command, *sys.argv[1:]], cwd=PROJECT, env=os.environ | given, check=False)
         lines = [json.loads(line) for line in ledger.read_text(encoding="utf-8").splitlines()]
     runs = report.summed(lines, scale)
