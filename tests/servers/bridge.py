@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.servers import migrated
-from tests.servers.keeper import PROJECT, kept
+from tests.servers.keeper import kept
 from tests.servers.ports import free_port, wait_until
+
+PROJECT = Path(__file__).resolve().parents[2]
 
 
 class Bridge:

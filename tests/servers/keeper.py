@@ -10,8 +10,6 @@ from typing import AnyStr
 
 import psutil
 
-PROJECT = Path(__file__).resolve().parents[2]
-
 
 def kept(process: "subprocess.Popen[AnyStr]") -> "subprocess.Popen[AnyStr]":
     keeper = _keeper()
@@ -25,7 +23,7 @@ def kept(process: "subprocess.Popen[AnyStr]") -> "subprocess.Popen[AnyStr]":
 def _keeper() -> "subprocess.Popen[str]":
     keeper = subprocess.Popen(
         [sys.executable, "-m", "tests.servers.keeper"],
-        cwd=PROJECT,
+        cwd=Path(__file__).resolve().parents[2],
         text=True,
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
