@@ -22,6 +22,7 @@ from conversations.bridge import Bridge, Settings
 from conversations.callers import Callers
 from conversations.demo import DemoServer
 from conversations.figures import Figures
+from conversations.heap import Heap
 from conversations.hosted.runner import tool_limits
 from conversations.ledger import Prices
 from conversations.limits import Limits
@@ -61,6 +62,7 @@ class WebProcess:
         self.meter = Meter()
         self.limits = Limits(self.store, self.conf.redis_url)
         self.live = live.Live(self.store)
+        self._heap = Heap()
         self._peeks: dict[int, Peek] = {}  # at the turns that somebody watches
         self.bridge: Bridge | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
@@ -236,6 +238,7 @@ class WebProcess:
         """What is young only: few objects, but one of them may hold a failed turn with all its buffers, and a quiet
         process would not make twenty thousand more for hours."""
         gc.collect(0)
+        self._heap.give_back()
 
     async def _tick(self) -> None:
         now = time.monotonic()
