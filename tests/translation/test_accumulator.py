@@ -51,6 +51,11 @@ def test_every_delta_goes_to_its_field() -> None:
     assert (accumulator.stop_reason, accumulator.sequence, accumulator.explanation) == ("refusal", "", "why")
 
 
+def test_its_size_is_that_of_the_content_whether_or_not_that_was_needed() -> None:
+    accumulator = folded(BlockStart(0, b'{"type":"text","text":""}'), BlockDelta(0, "text_delta", "Hel"))
+    assert accumulator.size == len(accumulator.content) == accumulator.size
+
+
 def test_call_that_was_cut_off_leaves_readable_content() -> None:
     accumulator = folded(CALL, BlockDelta(0, "input_json_delta", '{"path": "/et'))
     assert json.loads(accumulator.content) == [{"type": "tool_use", "id": "t", "name": "n", "input": {}}]
