@@ -304,7 +304,7 @@ def test_what_is_deleted_while_it_is_put_together_is_no_fault_of_ours(
     served.records.rows("Blob").filter(conversation__in=served.records.conversations(client.api_key)).delete()
     go_on = {"thread": {"type": "continue", "previous_message_id": first["id"]}} if thread else {}
     response = client.ask("Second.", headers={**headers, "x-conversation-mode": "append"}, **go_on)
-    assert "terminated" in response.json()["error"]["message"], response.text
+    assert (response.status_code, "terminated" in response.json()["error"]["message"]) == (409, True), response.text
     assert "Traceback" not in served.bridge.log.read_text()
 
 
