@@ -3,7 +3,8 @@ it in the same bytes; what was worked out once need not be worked out again.
 """
 
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from functools import partial
+from typing import Any, Generic, TypeVar
 
 Result = TypeVar("Result")
 
@@ -36,4 +37,27 @@ class Memo(Generic[Result]):
             self._younger, self._older, self._size = {}, self._younger, 0
         self._younger[key] = found
         self._size += size
+        return found
+
+    def get_all(self, keys: list[bytes], work: Callable[[int], Result]) -> list[Result]:
+        """The same for many keys; `work` takes the place of one among them."""
+        small = max(map(len, keys), default=0) <= self._largest
+        found = map(self._younger.get, keys) if small else [None] * len(keys)
+        return [self.get(keys[place], partial(work, place)) if one is None else one for place, one in enumerate(found)]
+
+
+class once(Generic[Result]):  # noqa: N801 - it is used as a decorator
+    """A property of a value that never changes, worked out when it is first asked for. Unlike `cached_property` it
+    takes no lock: at worst two threads do the same work.
+    """
+
+    def __init__(self, work: Callable[[Any], Result]) -> None:
+        self._work = work
+        self.__doc__ = work.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, value: object, owner: type | None = None) -> Result:
+        found = value.__dict__[self._name] = self._work(value)
         return found

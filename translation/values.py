@@ -6,7 +6,10 @@ inputs, blocks that it does not know) stays as the bytes that the client wrote.
 
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Raw, Struct
+
+from translation.memo import once
+from translation.unicode import json_string
 
 Role = Literal["user", "assistant", "system"]
 
@@ -44,9 +47,14 @@ class Link(Struct, frozen=True):
 # ---------------------------------------------------------------- content blocks
 
 
-class Text(Struct, frozen=True):
+class Text(Struct, frozen=True, dict=True):
     text: str
     citations: bytes = b""  # JSON, b"" when absent
+
+    @once
+    def json(self) -> Raw:
+        """The text as JSON: told upstream, kept in the store, and told again with each turn that follows."""
+        return Raw(json_string(self.text))
 
 
 class Image(Struct, frozen=True):
@@ -193,7 +201,7 @@ class Thread(Struct, frozen=True):
     previous_message_id: str = ""
 
 
-class Request(Struct, frozen=True, kw_only=True):
+class Request(Struct, frozen=True, kw_only=True, dict=True):
     model: str
     messages: tuple[Message, ...]
     max_tokens: int
@@ -220,6 +228,16 @@ class Request(Struct, frozen=True, kw_only=True):
     size: int = 0  # bytes that it wrote
     raw_system: bytes = b""
     raw_tools: bytes = b""
+
+    @once
+    def roles(self) -> frozenset[str]:
+        """Who speaks in it. With `kinds`, how whoever looks for what is rare need not look at each message."""
+        return frozenset([message.role for message in self.messages])
+
+    @once
+    def kinds(self) -> frozenset[type]:
+        """Of its messages' blocks, but not of those inside others."""
+        return frozenset([type(block) for message in self.messages for block in message.blocks])
 
     @property
     def unknown(self) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """The memo of pure functions."""
 
-from translation.memo import ENTRY, Memo
+from translation.memo import ENTRY, Memo, once
 
 
 def test_work_is_done_once() -> None:
@@ -37,3 +37,32 @@ def test_what_was_not_used_since_goes_first() -> None:
     memo.get(b"dddd", lambda: "d")
     assert memo.get(b"aaaa", lambda: "gone") == "a"
     assert memo.get(b"bbbb", lambda: "gone") == "gone"
+
+
+def test_many_are_looked_up_at_once() -> None:
+    memo: Memo[str] = Memo(budget=10_000, largest=3)
+    memo.get(b"b", lambda: "known")
+    made = [f"made {place}" for place in range(3)]
+    assert memo.get_all([b"a", b"b", b"c"], lambda place: made[place]) == ["made 0", "known", "made 2"]
+    assert memo.get_all([b"a", b"b", b"c"], lambda place: "again") == ["made 0", "known", "made 2"]
+    assert memo.get_all([], lambda place: "again") == []
+
+
+def test_among_many_what_is_too_large_is_not_looked_for() -> None:
+    memo: Memo[str] = Memo(budget=10_000, largest=3)
+    memo.get(b"a", lambda: "known")
+    assert memo.get_all([b"a", Unhashed(b"large")], lambda place: f"made {place}") == ["known", "made 1"]
+
+
+def test_a_property_is_worked_out_once() -> None:
+    worked: list[int] = []
+
+    class Value:
+        @once
+        def double(self) -> int:
+            worked.append(1)
+            return 4
+
+    value = Value()
+    assert [value.double, value.double] == [4, 4]
+    assert len(worked) == 1
