@@ -24,6 +24,7 @@ class Snapshot(Struct, frozen=True):
 
 
 CALLS = (ToolUse, ServerToolUse)
+NAMING = frozenset((ToolUse, ToolResult, ServerToolUse))  # a call, by its id
 
 
 class Wanted(Struct, frozen=True):
@@ -34,21 +35,20 @@ class Wanted(Struct, frozen=True):
 
 def wanted(request: Request, chain: Sequence[bytes]) -> Wanted:
     """What to ask the store for: every tool id that the request names, and the hash of every answer in it."""
+    answers = zip(request.messages, chain, strict=True)
+    hashes = tuple([hash_ for message, hash_ in answers if message.role == "assistant"])
+    if NAMING.isdisjoint(request.kinds):
+        return Wanted((), hashes)
     ids: dict[str, None] = {}
     hosted: list[str] = []
-    for message in request.messages:
-        for block in message.blocks:
-            if type(block) is Text:
-                continue
-            if type(block) is ToolUse:
-                ids[block.id] = None
-            elif type(block) is ToolResult:
-                ids[block.tool_use_id] = None
-            elif type(block) is ServerToolUse and block.type == MCP_TOOL_USE:
-                ids[block.id] = None
-                hosted.append(block.id)
-    answers = zip(request.messages, chain, strict=True)
-    hashes = tuple(hash_ for message, hash_ in answers if message.role == "assistant")
+    for block in [block for message in request.messages for block in message.blocks if type(block) is not Text]:
+        if type(block) is ToolUse:
+            ids[block.id] = None
+        elif type(block) is ToolResult:
+            ids[block.tool_use_id] = None
+        elif type(block) is ServerToolUse and block.type == MCP_TOOL_USE:
+            ids[block.id] = None
+            hosted.append(block.id)
     return Wanted(tuple(ids), hashes, tuple(hosted))
 
 

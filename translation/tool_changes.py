@@ -39,6 +39,8 @@ class Change(Struct, frozen=True):
 def changes(request: Request) -> list[Change]:
     """In the order in which they were made."""
     found: list[Change] = []
+    if Other not in request.kinds:
+        return found
     for message in request.messages:
         if message.role == "system":
             found += [change for block in message.blocks for change in _read(block, request.betas)]

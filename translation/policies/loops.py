@@ -92,6 +92,8 @@ class Watch:
 
 def loops(request: Request, least: int) -> list[Loop]:
     """Every repetition from the `least`-th on, in order."""
+    if ToolUse not in request.kinds:
+        return []
     asked = [
         (block.name, block.input)
         for message in request.messages
@@ -99,8 +101,8 @@ def loops(request: Request, least: int) -> list[Loop]:
         for block in message.blocks
         if type(block) is ToolUse
     ]
-    if len(asked) < least:
-        return []
+    if len(asked) - len(set(asked)) < least - 1:
+        return []  # none of them so often
     often = {call for call, count in Counter(asked).items() if count >= least}
     return [loop for loop in _counted(request.messages, often) if loop.count >= least] if often else []
 

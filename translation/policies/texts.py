@@ -30,7 +30,10 @@ def strip_turn_reminders(request: Request, policy: Policy, notes: list[Note]) ->
 
 def drop_echo(request: Request, policy: Policy, notes: list[Note]) -> Request:
     """R8: text beside a tool result that only echoes the user's last text is not a new instruction."""
-    if len(request.messages) < 2:
+    if ToolResult not in request.kinds:
+        return request
+    mixed = [message for message in request.messages if len(message.blocks) > 1 and message.role == "user"]
+    if not any(map(_has_results, mixed)):
         return request
     last: tuple[str, ...] = ()
 
