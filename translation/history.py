@@ -8,7 +8,8 @@ Toward Anthropic, whatever the API itself takes is left alone, byte for byte. A 
 came before it, and an answer's also on the turn after it: a history that only grows is repaired the same way again.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from operator import is_
 
 from msgspec.structs import replace
 
@@ -44,16 +45,11 @@ def repair(request: Request, profile: Profile) -> tuple[Request, tuple[Note, ...
     """The request in legal form and what had to be done for it; the same object when that was nothing."""
     notes: list[Note] = []
     native = profile.dialect == "anthropic"
-    given = list(request.messages)
+    given: Sequence[Message] = request.messages
     first, efforts = 0, False
     tools = request.tools if native else toolsets.offered(available(request, notes))
-    if not native:
-        for index, message in enumerate(given):
-            if message.role == "system":
-                given[index] = told(message) if profile.mid_system else _reminder(told(message), index, notes)
-                efforts = efforts or bool(message.effort)
-            elif message.blocks and type(message.blocks[0]) is Other and plain.compacted(message.blocks[0]):
-                first = index
+    if not native and ("system" in request.roles or Other in request.kinds):
+        given, first, efforts = _spoken_to_all(request.messages, profile, notes)
     if first:
         what = f"messages.{first}: a summary stands for the {first} messages before it, which were left out"
         notes.append(Note("repair", "compacted", what, message=first))
@@ -65,9 +61,24 @@ def repair(request: Request, profile: Profile) -> tuple[Request, tuple[Note, ...
     if tools is not request.tools:
         choice = toolsets.chosen(request.tool_choice, tools)
         request = replace(request, tools=tools, tool_choice=choice, raw_tools=b"")
-    if len(messages) == len(request.messages) and all(map(_is, messages, request.messages)):
+    if len(messages) == len(request.messages) and all(map(is_, messages, request.messages)):
         return request, tuple(notes)
     return replace(request, messages=messages), tuple(notes)
+
+
+def _spoken_to_all(
+    messages: tuple[Message, ...], profile: Profile, notes: list[Note]
+) -> tuple[list[Message], int, bool]:
+    """The messages with system messages as the target takes them, where a summary lets them begin, and whether one
+    of them sets the effort."""
+    given, first, efforts = list(messages), 0, False
+    for index, message in enumerate(messages):
+        if message.role == "system":
+            given[index] = told(message) if profile.mid_system else _reminder(told(message), index, notes)
+            efforts = efforts or bool(message.effort)
+        elif message.blocks and type(message.blocks[0]) is Other and plain.compacted(message.blocks[0]):
+            first = index
+    return given, first, efforts
 
 
 class _Repair:
@@ -80,48 +91,51 @@ class _Repair:
         self._open: tuple[Call, ...] = ()
         self._held: list[Message] = []  # system messages that stood between a call and its result
 
-    def run(self, messages: list[Message], start: int) -> Iterator[Message]:
+    def run(self, messages: Sequence[Message], start: int) -> list[Message]:
+        out: list[Message] = []
         spoke = False  # whether anything but system messages has come
         while start < len(messages):
-            if spoke and self._is_legal(messages, start):
-                yield from messages[start : start + 2]
-                start += 2
+            if spoke and (legal := self._legal(messages, start)) > start:
+                out += messages[start:legal]
+                start = legal
                 continue
             role, end = messages[start].role, _end(messages, start)
             group = messages[start:end]
             if role == "system":
-                yield from self._system(start, group)
+                out += self._system(start, group)
             elif role == "user":
-                yield from self._user(start, group)
+                out += self._user(start, group)
             else:
-                yield from self._interrupted(start)
+                out += self._interrupted(start)
                 if not spoke and not (self._native and _is_summary(group[0])):
                     self._note("opener", start, "an answer came first: a user message was put before it")
-                    yield OPENER
-                yield from self._assistant(start, group, last=end == len(messages))
+                    out.append(OPENER)
+                out += self._assistant(start, group, last=end == len(messages))
             spoke = spoke or role != "system"
             start = end
-        yield from self._interrupted(len(messages))
+        out += self._interrupted(len(messages))
         if not spoke:
             self._note("opener", 0, "nobody spoke: a user message was added")
-            yield OPENER
+            out.append(OPENER)
+        return out
 
-    def _is_legal(self, messages: list[Message], start: int) -> bool:
-        """Whether an answer and the one user message after it can stay as they are."""
-        answer, *turns = messages[start : start + 3]
-        if self._open or answer.role != "assistant" or not turns or turns[0].role != "user":
-            return False
-        if len(turns) == 2 and turns[1].role == "user":
-            return False
-        ids = exchanged(answer, turns[0])
-        if not ids:
-            return ids is not None
-        if len(set(ids)) < len(ids) or not self._used.isdisjoint(ids):
-            return False
-        self._used.update(ids)
-        return True
+    def _legal(self, messages: Sequence[Message], start: int) -> int:
+        """Where the answers end that can stay as they are, each with the one user message after it: most of them."""
+        used, last = self._used, len(messages) - 1
+        while start < last and not self._open:
+            answer, turn = messages[start], messages[start + 1]
+            if answer.role != "assistant" or turn.role != "user":
+                break
+            if start + 2 <= last and messages[start + 2].role == "user":
+                break
+            ids = exchanged(answer, turn)
+            if ids is None or len(set(ids)) < len(ids) or not used.isdisjoint(ids):
+                break
+            used.update(ids)
+            start += 2
+        return start
 
-    def _system(self, start: int, group: list[Message]) -> Iterator[Message]:
+    def _system(self, start: int, group: Sequence[Message]) -> Iterator[Message]:
         messages = [heard for index, message in enumerate(group, start) for heard in self._heard(index, message)]
         if self._open and messages:
             self._held += messages
@@ -142,7 +156,7 @@ class _Repair:
         if blocks:
             yield replace(message, blocks=blocks, raw=b"")
 
-    def _user(self, start: int, group: list[Message]) -> Iterator[Message]:
+    def _user(self, start: int, group: Sequence[Message]) -> Iterator[Message]:
         if self._native and is_acceptable(group, self._open):
             yield from group
         else:
@@ -150,7 +164,7 @@ class _Repair:
         self._open = ()
         yield from self._release()
 
-    def _rewritten(self, index: int, messages: list[Message]) -> Message:
+    def _rewritten(self, index: int, messages: Sequence[Message]) -> Message:
         alone = len(messages) == 1
         blocks = messages[0].blocks if alone else tuple([block for each in messages for block in each.blocks])
         legal = answered(blocks, self._open, index, self._notes)
@@ -174,7 +188,7 @@ class _Repair:
         held, self._held = self._held, []
         yield from held
 
-    def _assistant(self, start: int, group: list[Message], *, last: bool) -> Iterator[Message]:
+    def _assistant(self, start: int, group: Sequence[Message], *, last: bool) -> Iterator[Message]:
         calls: list[Call] = []
         messages = [self._cleaned(index, message, calls) for index, message in enumerate(group, start)]
         messages = [message for message in messages if message.blocks]
@@ -283,7 +297,7 @@ def _reminder(message: Message, index: int, notes: list[Note]) -> Message:
     return Message("user", blocks)
 
 
-def _end(messages: list[Message], start: int) -> int:
+def _end(messages: Sequence[Message], start: int) -> int:
     """Where the run of messages of one role that begins at `start` ends."""
     end = start + 1
     while end < len(messages) and messages[end].role == messages[start].role:
@@ -301,8 +315,4 @@ def _is_visible(block: Block) -> bool:
 
 
 def _unchanged(one: tuple[Block, ...], other: tuple[Block, ...]) -> bool:
-    return len(one) == len(other) and all(map(_is, one, other))
-
-
-def _is(one: object, other: object) -> bool:
-    return one is other
+    return len(one) == len(other) and all(map(is_, one, other))
