@@ -17,6 +17,7 @@ STRINGS = re.compile(STRING, re.DOTALL)
 TRAILING = re.compile(rf"({STRING})|,(?=\s*+[}}\]])", re.DOTALL)  # a comma before a bracket, outside of strings
 BRACKETS = re.compile(rf"{STRING}|([{{}}\[\]])", re.DOTALL)  # outside of strings
 CLOSING = {"{": "}", "[": "]"}
+_decode, _encode = msgspec.json.Decoder().decode, msgspec.json.Encoder().encode
 PLACEHOLDERS = ("", "{}", "null", '""')  # some servers send one of these first, and the arguments after it
 
 
@@ -93,7 +94,7 @@ def respelled(raw: bytes) -> bytes:
     A history is the same bytes then, whether the client tells it or the store.
     """
     try:
-        return msgspec.json.encode(msgspec.json.decode(raw))
+        return _encode(_decode(raw))
     except msgspec.DecodeError:
         return raw  # a number that no float holds
 

@@ -27,24 +27,30 @@ class ToolNames:
         self._form = LETTER_FIRST if letter_first else LEGAL
         self._upstream: dict[str, str] = {}
         self._taken: set[str] = set()
-        given = list(dict.fromkeys(names))
+        self.changed: tuple[tuple[str, str], ...] = ()  # (upstream name, client name) of those whose name is not kept
         # Legal names first: an alias gives way to a tool that really has that name.
-        for name in sorted(given, key=lambda name: not _is_legal(name, limit, self._form)):
+        odd = [name for name in names if not self._kept(name)]
+        for name in odd:
             self.upstream(name)
 
     def upstream(self, name: str) -> str:
         known = self._upstream.get(name)
         if known is not None:
             return known
-        alias = name if _is_legal(name, self._limit, self._form) else self._alias(name)
-        self._upstream[name] = alias
+        if self._kept(name):
+            return name
+        alias = self._upstream[name] = self._alias(name)
         self._taken.add(alias)
+        self.changed += ((alias, name),)
         return alias
 
-    @property
-    def changed(self) -> tuple[tuple[str, str], ...]:
-        """(upstream name, client name) of every tool whose name is not its own."""
-        return tuple((alias, name) for name, alias in self._upstream.items() if alias != name)
+    def _kept(self, name: str) -> bool:
+        """Whether it is legal, and so its own alias."""
+        if not _is_legal(name, self._limit, self._form):
+            return False
+        self._upstream[name] = name
+        self._taken.add(name)
+        return True
 
     def _alias(self, name: str) -> str:
         clean = ILLEGAL.sub("_", name)

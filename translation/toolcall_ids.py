@@ -8,7 +8,7 @@ import re
 from hashlib import sha256
 
 from translation.adapter import Target
-from translation.values import ToolUse
+from translation.values import Link, ToolUse
 
 LEGAL = re.compile(r"[A-Za-z0-9_-]+")
 ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -25,7 +25,8 @@ class CallIds:
         self._taken: set[str] = set()
 
     def call(self, use: ToolUse) -> str:
-        chosen = self._own(use) or (use.id if self._legal(use.id) else "")
+        own = self._own(use.link) if use.link is not None else ""
+        chosen = own or (use.id if self._legal(use.id) else "")
         if not chosen or chosen in self._taken:
             chosen = self._alias(use.id)
         self._ids[use.id] = chosen
@@ -36,13 +37,12 @@ class CallIds:
         """A result without a call (a history that nobody repaired) still gets a legal id."""
         return self._ids.get(tool_use_id) or self.call(ToolUse(tool_use_id, "", b"{}"))
 
-    def _own(self, use: ToolUse) -> str:
+    def _own(self, link: Link) -> str:
         """The upstream's own id: whatever it looks like, that upstream wrote it.
 
         But one that wants an exact length does so because its template does, which its parser may not know.
         """
-        link = use.link
-        if link is None or link.origin.upstream != self._upstream:
+        if link.origin.upstream != self._upstream:
             return ""
         return "" if self._length and not self._legal(link.upstream_id) else link.upstream_id
 

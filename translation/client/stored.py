@@ -41,6 +41,8 @@ BILLING = "x-anthropic-billing-header:"  # Claude Code's, another one in each re
 
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _RAWS = msgspec.json.Decoder(list[msgspec.Raw])
+_encode = msgspec.json.Encoder().encode
+_TEXT_HEAD = b'[{"type":"text","text":'
 
 
 def parse_blocks(content: bytes) -> tuple[Block, ...]:
@@ -76,9 +78,9 @@ def parse_answer(content: bytes) -> Message:
 def dump_blocks(content: tuple[Block, ...]) -> bytes:
     first = content[0] if len(content) == 1 else None
     if type(first) is Text and not first.citations:
-        return b'[{"type":"text","text":%b}]' % json_string(first.text)
+        return b"".join((_TEXT_HEAD, first.json, b"}]"))  # `%b` copies a long one again and again
     try:
-        return msgspec.json.encode([_json(block) for block in content])
+        return _encode([_json(block) for block in content])
     except UnicodeEncodeError:
         return msgspec.json.encode(_repaired([_json(block) for block in content]))
 
@@ -106,8 +108,9 @@ def dump_message(message: Message) -> bytes:
 
 def _json(block: Block) -> Json:  # noqa: C901, PLR0911  # one case per kind of block
     match block:
-        case Text(text=text, citations=citations):
-            return {"type": "text", "text": text} | ({"citations": _canonical(citations)} if citations else {})
+        case Text(citations=citations):
+            value: Json = {"type": "text", "text": block.json}
+            return value | {"citations": _canonical(citations)} if citations else value
         case ToolUse(id=id_, name=name, input=arguments, more=more):
             value = {"type": "tool_use", "id": id_, "name": name, "input": _canonical(arguments)}
             return value | (_fields(more) if more else {})

@@ -58,6 +58,10 @@ class History:
         self._names = names
         self._ids = CallIds(target)
         self._always = matches(target.model, target.profile.always_thinks)  # and keeps what it thought, in every turn
+        self._replay = target.profile.replay_reasoning
+        # Whose messages, when they are one text, are that text and nothing more.
+        thinks = self._replay == "always" or (self._replay == "tool_turns" and self._always)
+        self._terse = ("user",) if thinks else ("user", "assistant")
         self._called: dict[str, str] = {}  # tool_use_id -> name, for captions
         self._lost = 0  # tool turns whose reasoning nobody has any more
         self._thought = self._replayed = 0  # turns that had reasoning to go back, and those whose reasoning does
@@ -70,11 +74,15 @@ class History:
         if system:
             out.append({"role": self._profile.system_role, "content": system})
         for index, message in enumerate(self._request.messages):
+            only = message.blocks[0] if len(message.blocks) == 1 else None
+            if type(only) is Text and only.text and message.role in self._terse:
+                out.append({"role": message.role, "content": only.json})
+                continue
             match message.role:
                 case "assistant":
                     out.append(self._assistant(message))
                 case "user":
-                    out += self._user(message, f"messages.{index}.content", new=index >= self._newest)
+                    out += self._user(message.blocks, index)
                 case "system":
                     out.append(self._system(message))
                 case _:
@@ -126,13 +134,16 @@ class History:
             elif type(block) not in (Thinking, RedactedThinking):  # which go back by provenance only: `_reasoning`
                 texts.append(self._worded(block))
             last = block
-        content = "\n".join(text for text in texts if text)
-        reasoning = self._reasoning(message, calls=bool(calls))
-        if self._profile.think_tags:
+        content = _lines(texts)
+        reasoning: Json = {} if self._replay == "never" else self._reasoning(message, calls=bool(calls))
+        if reasoning and self._profile.think_tags:
             thought = reasoning.pop(self._profile.reasoning_field, "")
             content = _tagged(thought, self._profile.think_tags, content)
-        out: Json = {"role": "assistant", "content": content or (None if calls else NO_CONTENT)}
-        out |= reasoning
+        out: Json = {"role": "assistant", "content": _known(content, message.blocks)}
+        if not content:
+            out["content"] = None if calls else NO_CONTENT
+        if reasoning:
+            out |= reasoning
         if calls:
             out["tool_calls"] = calls
         return out
@@ -143,8 +154,7 @@ class History:
         return {"id": self._ids.call(use), "type": "function", "function": function}
 
     def _reasoning(self, message: Message, *, calls: bool) -> Json:
-        replay = self._profile.replay_reasoning
-        if replay == "never" or (replay == "tool_turns" and not calls and not self._always):
+        if self._replay == "tool_turns" and not calls and not self._always:
             return {}
         state = self._state(message)
         found: Json = {}
@@ -185,14 +195,11 @@ class History:
 
     # ------------------------------------------------------------ user
 
-    def _user(self, message: Message, path: str, *, new: bool) -> list[Json]:
-        first = message.blocks[0] if len(message.blocks) == 1 else None
-        if type(first) is Text and first.text:
-            return [{"role": "user", "content": first.text}]
+    def _user(self, blocks: tuple[Block, ...], place: int) -> list[Json]:
         out: list[Json] = []
         parts: list[Json] = []
         lifted: list[Json] = []
-        for index, block in enumerate(message.blocks):
+        for index, block in enumerate(blocks):
             if type(block) is Text:
                 parts += [_text(block.text)] if block.text else []
                 continue
@@ -200,11 +207,13 @@ class History:
                 out.append(self._result(block, lifted))
                 continue
             for piece in self._pieces(block):
-                parts += self._part(piece, f"{path}.{index}", new=new)
+                parts += self._part(piece, f"messages.{place}.content.{index}", new=place >= self._newest)
         parts += lifted
+        if not parts and out:
+            return out
         if all(part["type"] == "text" for part in parts):
             text = "\n".join(part["text"] for part in parts)
-            return self._after(out, text or NO_CONTENT) if text or not out else out
+            return self._after(out, text or NO_CONTENT)
         return self._after(out, parts)
 
     def _after(self, results: list[Json], content: str | list[Json]) -> list[Json]:
@@ -235,7 +244,7 @@ class History:
                     files.append(file)
                 else:
                     texts.append(self._worded(piece))
-        content = "\n".join(text for text in texts if text) or ("(see the file below)" if files else NO_OUTPUT)
+        content = _lines(texts) or ("(see the file below)" if files else NO_OUTPUT)
         if files:
             name = self._called.get(result.tool_use_id, "a tool")
             lifted.append(_text(f"[from the result of {name}, call {id_}]"))
@@ -243,7 +252,7 @@ class History:
         content = f"Error: {content}" if result.is_error else content
         if self._profile.tool_results == "user_text":
             return {"role": "user", "content": f"Tool Result ({self._called.get(result.tool_use_id, id_)}):\n{content}"}
-        return {"role": "tool", "tool_call_id": id_, "content": content}
+        return {"role": "tool", "tool_call_id": id_, "content": _known(content, result.blocks)}
 
     def _pieces(self, block: Block) -> tuple[Block, ...]:
         if plain.is_cited(block):
@@ -287,6 +296,16 @@ class History:
         if isinstance(block, ServerToolUse | ServerToolResult | Other):
             self._degrade("block-summarised", f"a `{block.type}` block was summarised as text")
         return plain.words(block)
+
+
+def _lines(texts: list[str]) -> str:
+    return texts[0] if len(texts) == 1 else "\n".join([text for text in texts if text])
+
+
+def _known(content: str, blocks: tuple[Block, ...]) -> str | msgspec.Raw:
+    """As JSON already, where it is what the first block says, as it nearly always is."""
+    first = blocks[0] if blocks else None
+    return first.json if type(first) is Text and first.text is content else content
 
 
 def _has_words(block: Image | Document) -> bool:
