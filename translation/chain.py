@@ -6,6 +6,7 @@ block, `cache_control` moves, thinking is dropped, tool inputs are serialised an
 """
 
 from collections.abc import Iterable
+from functools import partial
 from hashlib import blake2b
 from typing import Any, assert_never
 
@@ -32,6 +33,7 @@ from translation.values import (
 
 ROOT = b""
 SIZE = 16
+_HASH = blake2b(digest_size=SIZE)  # to be copied, which is faster than to begin one
 _SEEN: Memo[bytes] = Memo(budget=16 * 1024 * 1024, largest=256 * 1024)
 
 _encode = msgspec.msgpack.Encoder().encode  # each part after its length: no two lists of parts give the same bytes
@@ -39,8 +41,7 @@ _encode = msgspec.msgpack.Encoder().encode  # each part after its length: no two
 
 def link(parent: bytes, message: Message) -> bytes:
     """The hash of a message that follows the message with the hash `parent`."""
-    said = _SEEN.get(message.raw, lambda: _said(message)) if message.raw else _said(message)
-    return blake2b(parent + said, digest_size=SIZE).digest()
+    return chain((message,), parent)[0]
 
 
 def _said(message: Message) -> bytes:
@@ -70,10 +71,19 @@ def _joined(blocks: tuple[Block, ...]) -> list[Block]:
 def chain(messages: Iterable[Message], parent: bytes = ROOT) -> tuple[bytes, ...]:
     """One hash for each message, in order."""
     hashes = []
-    for message in messages:
-        parent = link(parent, message)
+    for said in _all_said(tuple(messages)):
+        hash_ = _HASH.copy()
+        hash_.update(parent + said)
+        parent = hash_.digest()
         hashes.append(parent)
     return tuple(hashes)
+
+
+def _all_said(messages: tuple[Message, ...]) -> list[bytes]:
+    raws = [message.raw for message in messages]
+    if all(raws):
+        return _SEEN.get_all(raws, lambda place: _said(messages[place]))
+    return [_SEEN.get(raw, partial(_said, one)) if raw else _said(one) for one, raw in zip(messages, raws, strict=True)]
 
 
 def _say(block: Block, parts: list[str | bytes]) -> None:  # noqa: C901 - one flat table of block types

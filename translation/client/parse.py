@@ -61,7 +61,7 @@ _STRINGS = msgspec.json.Decoder(list[str])
 _INTEGER = msgspec.json.Decoder(int)
 _NUMBER = msgspec.json.Decoder(float)
 _FLAG = msgspec.json.Decoder(bool)
-_SEEN: Memo[Message] = Memo(budget=16 * 1024 * 1024, largest=256 * 1024)
+_SEEN: Memo[Message] = Memo(budget=11 * 1024 * 1024, largest=256 * 1024)  # texts are there as JSON, too
 
 
 def parse(body: bytes, version: str, betas: tuple[str, ...], *, counting: bool = False) -> Request:
@@ -144,12 +144,8 @@ def _messages(fields: Fields, thread: Thread | None) -> tuple[Message, ...]:
         raise wrong("messages", "at least one message is required")
     if len(raws) > MAX_MESSAGES:
         raise wrong("messages", f"List should have at most {MAX_MESSAGES} items")
-    return tuple([_message(raw, index) for index, raw in enumerate(raws)])
-
-
-def _message(raw: Raw, index: int) -> Message:
-    text = bytes(raw)
-    return _SEEN.get(text, lambda: _parsed(text, f"messages.{index}"))
+    texts = list(map(bytes, raws))
+    return tuple(_SEEN.get_all(texts, lambda index: _parsed(texts[index], f"messages.{index}")))
 
 
 def parse_written(raw: bytes) -> Message:

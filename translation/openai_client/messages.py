@@ -73,7 +73,7 @@ _RAWS = msgspec.json.Decoder(list[Raw])
 _STRING = msgspec.json.Decoder(str)
 _MESSAGE = msgspec.json.Decoder(MessageWire)
 _PART = msgspec.json.Decoder(PartWire)
-_SEEN: Memo[Message] = Memo(budget=16 * 1024 * 1024, largest=256 * 1024)
+_SEEN: Memo[Message] = Memo(budget=11 * 1024 * 1024, largest=256 * 1024)  # texts are there as JSON, too
 
 
 def conversation(raw: Raw) -> Conversation:
