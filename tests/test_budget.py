@@ -36,11 +36,16 @@ from tests.translation.captures import CAPTURES, load
 from tests.transport.peer import Upstream
 from tests.transport.test_listening import attempted
 from tests.transport.test_listening import chunk as chunked
+from translation import policies
 from translation.accumulator import Accumulator
 from translation.adapters import adapter, writer
+from translation.chain import chain
 from translation.client.parse import parse
 from translation.client.render import sse
+from translation.client.stored import dump_blocks
 from translation.events import Finished, WireEvent
+from translation.history import repair
+from translation.state import wanted
 from translation.values import Usage
 
 WORDS = "Read the next file of the module and say what it does. " * 20
@@ -297,6 +302,10 @@ def _stored(number: int) -> dict[str, int]:
         ("gemini/text", 165),
         ("anthropic/text", 195),
         ("minimax/text", 385),
+        ("openai-responses/text", 224),
+        ("gemini/text", 167),
+        ("anthropic/text", 200),
+        ("minimax/text", 395),
     ],
 )
 def test_translating_a_capture_calls_so_many_functions(capture: str, limit: int) -> None:
@@ -347,3 +356,36 @@ async def test_a_piece_of_text_is_so_many_calls_from_socket_to_socket() -> None:
     reading.cancel()
     await upstreams.close()
     upstream.close()
+
+
+def test_a_long_history_that_is_legal_calls_few_functions_for_each_message() -> None:
+    """An agent sends all of it with every step: what was read before is looked up, and nothing has to be mended."""
+    case = load(CAPTURES / "openai/text")
+    asked = msgspec.json.encode(body(*(message for step in range(50) for message in _step(step)), "Go on"))
+
+    def translate() -> None:
+        request = parse(asked, "2023-06-01", ())
+        wanted(request, chain(request.messages))
+        governed, _ = policies.apply(request, case.profile, policies.Policy())
+        repaired, notes = repair(governed, case.profile)
+        adapter(case.profile).build(repaired, case.target)
+        for message in repaired.messages:
+            dump_blocks(message.blocks)
+        assert repaired is request
+        assert not notes
+
+    translate()
+    with counted() as calls:
+        translate()
+    assert calls.all <= 201 * 8.5
+
+
+def _step(number: int) -> list[dict[str, Any]]:
+    call = {"type": "tool_use", "id": f"toolu_{number}", "name": "look", "input": {"path": f"/src/{number}.py"}}
+    result = {"type": "tool_result", "tool_use_id": call["id"], "content": [{"type": "text", "text": WORDS}]}
+    return [
+        {"role": "user", "content": f"{number}: {WORDS}"},
+        {"role": "assistant", "content": [{"type": "text", "text": "I will look."}, call]},
+        {"role": "user", "content": [result]},
+        {"role": "assistant", "content": "It does what it says."},
+    ]
