@@ -317,6 +317,8 @@ def test_a_model_that_always_thinks_gets_the_reasoning_of_every_turn_back() -> N
 def test_only_tool_turns_carry_reasoning_unless_the_profile_wants_all() -> None:
     plain = asking(user(Text("q")), assistant(Text("a"), origin=replace(MINE, state=STATE)), user(Text("r")))
     assert "reasoning_content" not in body(plain, "deepseek")["messages"][1]
+    in_pieces = asking(user(Text("hi")), assistant(Text("a"), Text("b"), origin=Origin("deepseek", "m", STATE)))
+    assert "reasoning_content" not in body(in_pieces, "deepseek")["messages"][1]
     assert body(plain, "deepseek", replay_reasoning="always")["messages"][1]["reasoning_content"] == "First, look."
 
 

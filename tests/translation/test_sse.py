@@ -70,6 +70,9 @@ def test_an_event_that_comes_alone_is_read_the_same() -> None:
     decoder = SSEDecoder()
     assert decoder.feed(b"data: first\n\n") == [("", b"first")]
     assert decoder.feed(b"data: {}\n\n") == [("", b"{}")]
+    assert decoder.feed(b"event: a\ndata: {}\n\n") == [("a", b"{}")]
+    assert decoder.feed(b"event: a\r\ndata: {}\r\n\r\n") == [("a", b"{}")]
+    assert decoder.feed(b"event: a\ndata: 1\n\n" * 2) == [("a", b"1")] * 2
     assert decoder.feed(b"data: a\ndata: b\n\n") == [("", b"a\nb")]
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from translation.chain import chain
 from translation.errors import InvalidRequest
-from translation.state import Snapshot, continues, hydrate, opaque, restore, unknown_results, wanted
+from translation.state import Snapshot, Wanted, continues, hydrate, opaque, restore, unknown_results, wanted
 from translation.values import Block, Link, Message, Origin, Request, Text, Thinking, ToolResult, ToolUse
 
 GEMINI = Origin("gemini", "gemini-3", b'{"signature":"whole"}')
@@ -38,6 +38,12 @@ def test_the_store_is_asked_for_every_tool_id_once_and_every_answer() -> None:
     asked = wanted(CHAT, hashes)
     assert asked.tool_use_ids == ("t1", "t2")
     assert asked.hashes == (hashes[1],)
+
+
+def test_of_a_history_of_words_the_store_is_asked_for_the_answers() -> None:
+    chat = request(user(Text("q")), assistant(Text("a")), user(Text("more")))
+    hashes = chain(chat.messages)
+    assert wanted(chat, hashes) == Wanted((), (hashes[1],))
 
 
 def test_calls_get_their_links_and_answers_their_origin() -> None:
