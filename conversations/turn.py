@@ -81,7 +81,11 @@ class Turn(StoredTurn):
                 await self._reprepare()
             else:
                 return
-        raise StoreUnavailable
+        raise self._never_fresh()
+
+    def _never_fresh(self) -> StoreUnavailable:
+        log.warning("state.stale %s: what the store says of its conversation changes all the time", self.ask.request_id)
+        return StoreUnavailable()
 
     async def begin(self) -> list[WireEvent]:
         """The first events that may be shown. Raises what the client gets to see instead."""
@@ -105,7 +109,7 @@ class Turn(StoredTurn):
                 return await self._begin()
             except StaleConversation:
                 await self._reprepare()
-        raise StoreUnavailable
+        raise self._never_fresh()
 
     async def read(self) -> list[WireEvent]:
         """The events of the next upstream read that were not shown at once; none when the turn was only nudged."""
