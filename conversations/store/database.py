@@ -216,9 +216,11 @@ class Database:
                 wrapper.connection = None
 
     def sever(self) -> None:
-        """From another thread: whoever waits for an answer on this connection is told that there will be none."""
-        raw = self._raw
-        if raw is None or self.sqlite:
+        """From another thread: whoever waits for an answer on this connection is told that there will be none, also
+        while it is being made."""
+        wrapper = self._wrapper
+        raw = None if wrapper is None or self.sqlite else wrapper.connection
+        if raw is None:
             return
         with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(raw.fileno())) as same:
             same.shutdown(socket.SHUT_RDWR)
@@ -233,8 +235,9 @@ class Database:
             wrapper = connections.create_connection("default")
             # The thread that opens a connection here keeps it; Django's own per-thread bookkeeping stays out of it.
             wrapper.inc_thread_sharing()
+            self._wrapper = wrapper
             _connect(wrapper)
-            self._wrapper, self._raw = wrapper, wrapper.connection
+            self._raw = wrapper.connection
             if not self.sqlite:
                 _suit(self._raw)
             elif self._pragma:

@@ -190,8 +190,14 @@ class Writer:
         self._give_up()
         self.healthy = False
         assert self._loop is not None
-        self._watchdog = self._loop.call_later(SEVER - PATIENCE, self._db.sever)
+        self._watchdog = self._loop.call_later(SEVER - PATIENCE, self._sever)
         log.error("state.stall: a transaction has taken more than %s s", PATIENCE)
+
+    def _sever(self) -> None:
+        """Again, until it has come back: the connection that it makes next may hear nothing either."""
+        self._db.sever()
+        assert self._loop is not None
+        self._watchdog = self._loop.call_later(SEVER, self._sever)
 
     # ------------------------------------------------------------ in the writer's thread
 
