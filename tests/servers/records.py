@@ -59,6 +59,11 @@ class Records:
         )
         return list(turns)
 
+    def calling(self, api_key: str) -> int:
+        """How many of the key's turns run and have called a tool."""
+        calls = self.rows("ToolMapping").filter(api_key__digest=_digest(api_key), turn__status="running")
+        return calls.values("turn").distinct().count()
+
     def conversations(self, api_key: str) -> "QuerySet[Conversation]":
         return self.rows("Conversation").filter(api_key__digest=_digest(api_key)).order_by("id")
 

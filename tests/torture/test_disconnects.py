@@ -11,6 +11,7 @@ import pytest
 from tests.api.conftest import CHAT, Connect, Serve, Served
 from tests.servers import chat
 from tests.servers.client import TOOL, Client, body
+from tests.servers.ports import wait_until
 from tests.servers.script import Answer, Raw, Recorded, Silence, sse_answer
 from tests.torture.ledger import SCALE, Proof, Trials
 
@@ -41,6 +42,7 @@ def test_the_upstream_is_closed_and_the_turn_stored_as_aborted(
             count = min(TOGETHER, total - left)
             _leave(served, client, stream, window, count, left, proof)
             left += count
+            served.records.ended(client.api_key, left)
         _stored(served, client, window, total, proof)
 
 
@@ -52,8 +54,8 @@ def _leave(served: Served, client: Client, stream: bool, window: str, count: int
     if window == "in mid-stream":
         for sock in sockets:
             _read_until(sock, b"tool_use")
-    else:
-        time.sleep(0.05)
+    elif "middle" in window:
+        wait_until(lambda: served.records.calling(client.api_key) == count, "the bridge has read every call")
     for sock in chosen.sample(sockets, count):
         if chosen.random() < 0.5:
             sock.shutdown(socket.SHUT_RDWR)
