@@ -10,10 +10,10 @@ from functools import partial
 from typing import Any, Protocol
 
 from conversations.api.exchange import Drain
+from conversations.api.incoming import Receive
 
 CYCLE = "toolbridge.cycle"  # in the scope
 
-Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 from conversations import ids
-from conversations.api.cycle import CYCLE, Cycle, Messages
+from conversations.api.cycle import CYCLE, Cycle, Messages, Send
 from conversations.api.exchange import LeanRequest, LeanResponse
 from conversations.api.incoming import LARGE, ClientGone, Receive, announced, read_body, unpacked
 from conversations.audience import Client
@@ -18,7 +18,6 @@ from conversations.store import patience
 from translation.errors import BridgeError, OwnFault
 from translation.renderer import Refusal
 
-Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 Operation = Callable[[LeanRequest], Awaitable[LeanResponse]]
 Refuse = Callable[[BridgeError, str], Refusal]  # an error in the dialect of the path, with the request's id
 
