@@ -51,34 +51,35 @@ class Accumulator:
         self.usage = Usage()
         self.body = b""  # the whole answer as the upstream wrote it, where it is passed on
         self._blocks: list[tuple[bytes, dict[str, list[str]]]] = []
-        self._folded = 0  # of what was said
+        self._pieces: list[BlockDelta] = []  # that have yet to be put together
         self._content: bytes | None = None  # while nothing is added to the blocks
 
     def feed(self, events: list[WireEvent]) -> None:
         self.said += events
-        for event in events:
+        event: Written | None
+        for told in events:
+            if isinstance(told, Relayed):
+                if told.whole:
+                    self.body = told.raw
+                    continue
+                event = told.event
+            else:
+                event = told
             if type(event) is BlockDelta:
-                continue
-            if not isinstance(event, Relayed):
-                self._event(event)
-            elif event.whole:
-                self.body = event.raw
-            elif type(event.event) is not BlockDelta:
-                self._event(event.event)
-
-    def _event(self, event: Written | None) -> None:
-        if type(event) is BlockStart:
-            self._content = None
-            self._blocks.append((event.block, {}))
-        elif type(event) is MessageDelta:
-            self.stop_reason, self.usage = event.stop_reason, event.usage
-            self.sequence, self.explanation = event.sequence, event.explanation
-        elif type(event) is MessageStart:
-            self.id, self.model, self.usage = event.id, event.model, event.usage
+                self._pieces.append(event)
+            elif type(event) is BlockStart:
+                self._content = None
+                self._blocks.append((event.block, {}))
+            elif type(event) is MessageDelta:
+                self.stop_reason, self.usage = event.stop_reason, event.usage
+                self.sequence, self.explanation = event.sequence, event.explanation
+            elif type(event) is MessageStart:
+                self.id, self.model, self.usage = event.id, event.model, event.usage
 
     @property
     def content(self) -> bytes:
-        self._fold()
+        if self._pieces:
+            self._fold()
         if self._content is None:
             self._content = self._joined()
         return self._content
@@ -86,19 +87,18 @@ class Accumulator:
     def _fold(self) -> None:
         texts: list[str] = []
         place = None  # of `texts`
-        for event in self.said[self._folded :]:
-            delta = event.event if type(event) is Relayed and not event.whole else event
-            if type(delta) is BlockDelta:
-                if (delta.index, delta.kind) != place:
-                    self._content, place = None, (delta.index, delta.kind)
-                    texts = self._blocks[delta.index][1].setdefault(DELTA_FIELDS[delta.kind], [])
-                texts.append(delta.text)
-        self._folded = len(self.said)
+        for piece in self._pieces:
+            if (piece.index, piece.kind) != place:
+                place = (piece.index, piece.kind)
+                texts = self._blocks[piece.index][1].setdefault(DELTA_FIELDS[piece.kind], [])
+            texts.append(piece.text)
+        self._pieces, self._content = [], None
 
     @property
     def size(self) -> int:
         """Of the content, where nobody needs that itself: it may be large, and is not kept."""
-        self._fold()
+        if self._pieces:
+            self._fold()
         return len(self._joined() if self._content is None else self._content)
 
     def _joined(self) -> bytes:

@@ -182,6 +182,8 @@ class BlockWriter:
                     self._waiting.append(event)
                 else:
                     self._write(event, out)
+            case Finished() | Failed():
+                pass  # the bridge ends the message with `finish`, or the stream with an error
             case ToolStarted():
                 self._start_call(event, out)
             case ToolArguments():
@@ -194,8 +196,6 @@ class BlockWriter:
                 self._drop(self._calls.pop(event.call), out)
             case Frame():
                 raise UpstreamProtocolError("a frame of the client's own dialect belongs to the relay writer")
-            case Finished() | Failed():
-                pass  # the bridge ends the message with `finish`, or the stream with an error
             case _:
                 assert_never(event)
 
