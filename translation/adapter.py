@@ -7,16 +7,24 @@ from msgspec import Struct
 
 from translation.errors import BridgeError
 from translation.events import Event, Finished, WireEvent
+from translation.memo import once
+from translation.patterns import matches
 from translation.providers.profiles import Profile
 from translation.values import Note, Request, Usage
 
 
-class Target(Struct, frozen=True):
+class Target(Struct, frozen=True, dict=True):
     """Where a request goes: an upstream by name, one of its models, and what that pair can do."""
 
     upstream: str
     model: str
     profile: Profile
+
+    @once
+    def refused(self) -> tuple[str, ...]:
+        """Parameters that it does not take."""
+        patterns = (names for pattern, names in self.profile.refused if matches(self.model, (pattern,)))
+        return self.profile.drop_params + next(patterns, ())
 
 
 class UpstreamRequest(Struct, frozen=True):

@@ -21,7 +21,7 @@ from translation.relay import RelayWriter
 from translation.remedies import Remedy, remedy, remembered
 from translation.state import OUR_SIGNATURE
 from translation.values import Note, Request
-from translation.writer import NONE_HOSTED, BlockWriter, Showing
+from translation.writer import NO_TOOLSETS, NONE_HOSTED, BlockWriter, Showing
 
 ADAPTERS: dict[str, Adapter] = {
     "openai_chat": OpenAIChat(),
@@ -60,10 +60,9 @@ def relays(profile: Profile) -> bool:
 
 def writer(profile: Profile, request: Request, message_id: str, hosted: Mapping[str, Offer] | None = None) -> Writer:
     """With tools that the bridge runs itself it is one that can go on after their results."""
-    if relays(profile) and hosted is not None:
-        return HostedRelay(hosted)
     if relays(profile):
-        return RelayWriter(message_id if request.thread is not None else "")  # a thread goes on by its message's id
+        # A thread goes on by its message's id.
+        return HostedRelay(hosted) if hosted is not None else RelayWriter(message_id if request.thread else "")
     shown: Showing = "shown"
     if request.thinking is not None and request.thinking.kind == "disabled":
         shown = "hidden"  # some models cannot be told not to think
@@ -71,11 +70,11 @@ def writer(profile: Profile, request: Request, message_id: str, hosted: Mapping[
         shown = "omitted"
     return BlockWriter(
         signature=OUR_SIGNATURE + message_id,
-        eager=frozenset(tool.name for tool in request.tools if tool.eager),
+        eager=frozenset([tool.name for tool in request.tools if tool.eager] if request.tools else ()),
         thinking=shown,
         live=request.stream,
         hosted=hosted or NONE_HOSTED,
-        toolsets={tool.name: tool.toolset for tool in request.tools if tool.toolset},
+        toolsets={tool.name: tool.toolset for tool in request.tools if tool.toolset} if request.tools else NO_TOOLSETS,
     )
 
 

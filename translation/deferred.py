@@ -18,7 +18,7 @@ def available(request: Request, notes: list[Note]) -> tuple[Tool, ...]:
     """
     made = changes(request)
     declared = changed(request.tools, made, notes) if made else request.tools
-    if not any(tool.defer_loading for tool in declared):
+    if not declared or not any(tool.defer_loading for tool in declared):
         return declared
     if any(tool.type.startswith(SEARCH) for tool in declared):
         what = "tools: the deferred ones are offered at once, since no tool search runs here"

@@ -49,8 +49,10 @@ def unheard(request: Request, profile: Profile) -> tuple[Note, ...]:
     """What this upstream is not told. Raises for a field that it would be wrong to go on without."""
     lost = [*_fields(request, profile)] if request.others else []
     lost += _thinking(request.thinking) if request.thinking is not None else ()
-    lost += _tools(request.tools)
+    lost += _tools(request.tools) if request.tools else ()
     lost += [f"messages: {name} of a system message" for name in _message_options(request)]
+    if not lost:
+        return ()
     return tuple(Note("degradation", "field-ignored", f"{what} has no counterpart at {profile.title}") for what in lost)
 
 

@@ -108,7 +108,9 @@ def compacted(block: Other) -> str:
 
 def join(blocks: tuple[Block, ...]) -> str:
     """The text of blocks inside another block."""
-    return "\n".join(text for text in map(words, blocks) if text)
+    if len(blocks) == 1:
+        return words(blocks[0])
+    return "\n".join([text for text in map(words, blocks) if text])
 
 
 def words(block: Block) -> str:

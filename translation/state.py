@@ -117,10 +117,11 @@ def unknown_results(request: Request, snapshot: Snapshot, stored: int = 0) -> No
 
 def continues(request: Request, snapshot: Snapshot) -> Link | None:
     """The stored call that the first message answers and the request does not hold: its history has to come before."""
-    first = next((message for message in request.messages if message.role != "system"), None)
-    if first is None or not snapshot.links:
+    if not snapshot.links:
         return None
-    return max(_missing(first, _calls(request.messages), snapshot), key=_place, default=None)
+    first = next((message for message in request.messages if message.role != "system"), None)
+    missing = () if first is None else _missing(first, _calls(request.messages), snapshot)
+    return max(missing, key=_place, default=None)
 
 
 def restore(request: Request, snapshot: Snapshot, history: tuple[Message, ...]) -> tuple[Request, tuple[Note, ...]]:

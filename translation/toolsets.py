@@ -31,7 +31,7 @@ _NAMES = {msgspec.json.encode(family): family for family in FAMILIES.values()}
 
 def offered(tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
     """The members in place of their toolsets; the same tuple where there are none."""
-    if MEMBERS.keys().isdisjoint([tool.type for tool in tools]):
+    if not tools or MEMBERS.keys().isdisjoint([tool.type for tool in tools]):
         return tools
     return tuple(one for index, tool in enumerate(tools) for one in _members(tool, f"tools.{index}"))
 

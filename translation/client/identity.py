@@ -48,14 +48,16 @@ def identity(headers: Mapping[str, str], user_id: str) -> Identity:
     conversation_id = headers.get(CONVERSATION, "")
     if CONVERSATION in headers and not _is_id(conversation_id):
         raise wrong(CONVERSATION, f"Header should be 1 to {MAX_ID} printable ASCII characters")
-    said = _said(user_id)
+    said = _said(user_id) if user_id else _NOBODY
+    session, agent = headers.get("x-claude-code-session-id", ""), headers.get("x-claude-code-agent-id", "")
+    parent, retries = headers.get("x-claude-code-parent-agent-id", ""), headers.get("x-stainless-retry-count", "")
     return Identity(
         conversation_id=conversation_id,
-        append=_append(headers, conversation_id),
-        session_id=_hint(headers.get("x-claude-code-session-id", ""), said.session_id),
-        agent_id=_hint(headers.get("x-claude-code-agent-id", ""), said.agent_id),
-        parent_agent_id=_hint(headers.get("x-claude-code-parent-agent-id", ""), said.parent_agent_id),
-        retry_count=_count(headers.get("x-stainless-retry-count", "")),
+        append=MODE in headers and _append(headers[MODE], conversation_id),
+        session_id=_hint(session, said.session_id) if session or said.session_id else "",
+        agent_id=_hint(agent, said.agent_id) if agent or said.agent_id else "",
+        parent_agent_id=_hint(parent, said.parent_agent_id) if parent or said.parent_agent_id else "",
+        retry_count=_count(retries) if retries else 0,
     )
 
 
@@ -63,8 +65,7 @@ def _is_id(text: str) -> bool:
     return 1 <= len(text) <= MAX_ID and text.isascii() and text.isprintable()
 
 
-def _append(headers: Mapping[str, str], conversation_id: str) -> bool:
-    mode = headers.get(MODE, "full")
+def _append(mode: str, conversation_id: str) -> bool:
     if mode not in MODES:
         raise one_of(MODE, MODES, mode)
     if mode == "append" and not conversation_id:
@@ -73,8 +74,6 @@ def _append(headers: Mapping[str, str], conversation_id: str) -> bool:
 
 
 def _said(user_id: str) -> UserId:
-    if not user_id:
-        return _NOBODY
     if user_id.startswith("{"):
         try:
             return _USER_ID.decode(user_id)
@@ -86,9 +85,9 @@ def _said(user_id: str) -> UserId:
 
 def _hint(header: str, said: str) -> str:
     """Grouping hints are not validated, only ignored when they cannot be ids."""
-    if header and _is_id(header):
+    if _is_id(header):
         return header
-    return said if said and _is_id(said) else ""
+    return said if _is_id(said) else ""
 
 
 def _count(text: str) -> int:

@@ -4,8 +4,6 @@ The body is split into the bytes of its fields first: that proves it JSON, and g
 they were written.
 """
 
-from typing import TypeVar
-
 import msgspec
 from msgspec import Raw, Struct
 
@@ -49,8 +47,6 @@ class OtherWire(Wire, kw_only=True):
     content: Raw
 
 
-T = TypeVar("T")
-
 _RAWS = msgspec.json.Decoder(list[Raw])
 _MESSAGE = msgspec.json.Decoder(MessageWire)
 _OTHER = msgspec.json.Decoder(OtherWire)
@@ -83,11 +79,11 @@ def parse(body: bytes, version: str, betas: tuple[str, ...], *, counting: bool =
         system=parse_system(fields["system"]) if "system" in fields else (),
         tools=offered,
         tool_choice=tool_choice(fields["tool_choice"]) if "tool_choice" in fields else None,
-        stream=_optional(fields, "stream", _FLAG) or False,
+        stream=decode(_FLAG, fields["stream"], "stream") if "stream" in fields else False,
         temperature=_bounded(fields, "temperature") if "temperature" in fields else None,
         top_p=_bounded(fields, "top_p") if "top_p" in fields else None,
         top_k=_natural(fields, "top_k") if "top_k" in fields else None,
-        stop_sequences=_stop_sequences(fields),
+        stop_sequences=_stop_sequences(fields["stop_sequences"]) if "stop_sequences" in fields else (),
         thinking=options.thinking(fields["thinking"]) if "thinking" in fields else None,
         effort=output.effort,
         output_schema=schema,
@@ -96,7 +92,7 @@ def parse(body: bytes, version: str, betas: tuple[str, ...], *, counting: bool =
         mcp_servers=_mcp_servers(fields["mcp_servers"]) if "mcp_servers" in fields else b"",
         version=version,
         betas=betas,
-        others=(*[Field(name, bytes(raw)) for name, raw in fields.items() if name not in CARRIED], *output.others),
+        others=(*_others(fields), *output.others) if output.others or not fields.keys() <= CARRIED else (),
         body=body,
         size=len(body),
         raw_system=bytes(fields.get("system", b"")),
@@ -122,13 +118,13 @@ def _required(fields: Fields, name: str) -> Raw:
     return fields[name]
 
 
-def _optional(fields: Fields, name: str, decoder: msgspec.json.Decoder[T]) -> T | None:
-    return decode(decoder, fields[name], name) if name in fields else None
+def _stop_sequences(raw: Raw) -> tuple[str, ...]:
+    sequences = decode(_STRINGS, raw, "stop_sequences")
+    return tuple(sequences)
 
 
-def _stop_sequences(fields: Fields) -> tuple[str, ...]:
-    sequences = _optional(fields, "stop_sequences", _STRINGS)
-    return tuple(sequences or ())
+def _others(fields: Fields) -> list[Field]:
+    return [Field(name, bytes(raw)) for name, raw in fields.items() if name not in CARRIED]
 
 
 def _model(fields: Fields) -> str:

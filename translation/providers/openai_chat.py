@@ -52,7 +52,7 @@ class OpenAIChat:
         body |= _sampling(request, target, notes)
         body |= _caller(request, target)
         body |= _thinking(request, target, offered, notes)
-        system = "\n\n".join(block.text for block in request.system if block.text.strip())
+        system = "\n\n".join([block.text for block in request.system if block.text.strip()]) if request.system else ""
         if request.output_schema:
             form = _structure(request, target, notes)
             body |= form
@@ -120,15 +120,15 @@ def _limits(request: Request, target: Target, notes: list[Note]) -> Json:
 def _stops(request: Request, target: Target) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The stop sequences that are sent, and those that are not."""
     given = tuple(stop for stop in request.stop_sequences if stop)  # an empty one stops nothing, and is refused
-    limit = 0 if "stop" in _refused(target) else target.profile.stop_limit or len(given)
+    limit = 0 if "stop" in target.refused else target.profile.stop_limit or len(given)
     return given[:limit], given[limit:]
 
 
 def _sampling(request: Request, target: Target, notes: list[Note]) -> Json:
+    if request.temperature is None and request.top_p is None and request.top_k is None:
+        return {}
     given = {"temperature": request.temperature, "top_p": request.top_p, "top_k": request.top_k}
     out = {name: value for name, value in given.items() if value is not None}
-    if not out:
-        return out
     refused: set[str] = set() if target.profile.top_k else {"top_k"}
     if matches(target.model, target.profile.fixed_sampling):
         refused |= {"temperature", "top_p"}
@@ -166,22 +166,30 @@ def _thinking(request: Request, target: Target, offered: Offer, notes: list[Note
         if wish != "none":
             notes.append(degraded("effort-limited", f"{target.model} takes tools without reasoning only, in this API"))
         return {"reasoning_effort": "none"}
-    field = next((name for pattern, name in profile.effort_fields if matches(target.model, (pattern,))), "")
-    field = field or profile.effort_field
-    match field:
-        case "thinking.type":
-            return _switch(request, target, offered, notes)
-        case "chat_template":
-            on = wish != "none"
-            notes += _levelless(request, target)
-            return {"chat_template_kwargs": {"enable_thinking": on, "thinking": on}} if wish else {}
-        case "reasoning.effort" if wish == "none":
-            return {"reasoning": {"enabled": False}}
-    level, limited = effort(request, profile, target.model)
+    field = _effort_field(target) if profile.effort_fields else profile.effort_field
+    if field == "thinking.type":
+        return _switch(request, target, offered, notes)
+    return _level(request, target, field, notes) if wish else {}
+
+
+def _level(request: Request, target: Target, field: str, notes: list[Note]) -> Json:
+    """Of a client that said how hard to think."""
+    off = wanted(request) == "none"
+    if field == "chat_template":
+        notes += _levelless(request, target)
+        return {"chat_template_kwargs": {"enable_thinking": not off, "thinking": not off}}
+    if field == "reasoning.effort" and off:
+        return {"reasoning": {"enabled": False}}
+    level, limited = effort(request, target.profile, target.model)
     notes += limited
     if not level:
         return {}
     return {"reasoning": {"effort": level}} if field == "reasoning.effort" else {"reasoning_effort": level}
+
+
+def _effort_field(target: Target) -> str:
+    own = (name for pattern, name in target.profile.effort_fields if matches(target.model, (pattern,)))
+    return next(own, target.profile.effort_field)
 
 
 def _switch(request: Request, target: Target, offered: Offer, notes: list[Note]) -> Json:
@@ -242,19 +250,13 @@ def _extras(request: Request, target: Target, notes: list[Note]) -> Json:
 
 def _remedied(body: Json, target: Target, notes: list[Note]) -> Json:
     """What this upstream is known to refuse: renamed or left out."""
-    refused, renames = _refused(target), dict(target.profile.rename_params)
-    if not refused and not renames:
+    refused = target.refused
+    if not refused and not target.profile.rename_params:
         return body
-    out: Json = {}
+    renames, out = dict(target.profile.rename_params), dict[str, Any]()
     for name, value in body.items():
         if name in refused:
             notes.append(degraded("parameter-dropped", f"{target.model} takes no {name}"))
         else:
             out[renames.get(name, name)] = value
     return out
-
-
-def _refused(target: Target) -> tuple[str, ...]:
-    profile = target.profile
-    own = next((names for pattern, names in profile.refused if matches(target.model, (pattern,))), ())
-    return (*profile.drop_params, *own)

@@ -66,8 +66,9 @@ class History:
         self._lost = 0  # tool turns whose reasoning nobody has any more
         self._thought = self._replayed = 0  # turns that had reasoning to go back, and those whose reasoning does
         self._degraded: dict[str, str] = {}  # rule -> what
-        said = range(len(request.messages) - 1, -1, -1)
-        self._newest = next((n for n in said if request.messages[n].role != "assistant"), 0)
+        self._newest = len(request.messages) - 1  # of what is not the assistant's
+        while self._newest > 0 and request.messages[self._newest].role == "assistant":
+            self._newest -= 1
 
     def messages(self, system: str) -> list[Json]:
         out: list[Json] = []
@@ -93,7 +94,7 @@ class History:
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        notes = [Note("degradation", rule, what) for rule, what in self._degraded.items()]
+        notes = [Note("degradation", rule, what) for rule, what in self._degraded.items()] if self._degraded else []
         if self._lost:
             what = f"the reasoning of {self._lost} tool turns is lost; a placeholder stands for it"
             notes.append(Note("substitution", "reasoning-substituted", what))

@@ -283,7 +283,9 @@ class ChatDecoder(Ending):
             raise UpstreamProtocolError(f"unknown finish_reason {choice.finish_reason!r}")
         self._reason, self._alone = REASONS[told], not speaks(choice.delta)
         self.ending = self._alone
-        self._sequence = next((str(hit) for hit in (choice.stop_reason, choice.matched_stop) if hit in self._stops), "")
+        if self._stops:
+            hits = (hit for hit in (choice.stop_reason, choice.matched_stop) if hit in self._stops)
+            self._sequence = str(next(hits, ""))
 
     def _conclude(self, reason: Reason, out: list[Event]) -> Reason:
         if self._thinks is not None:

@@ -22,12 +22,17 @@ Json = dict[str, Any]  # chat JSON, built here and encoded in openai_chat
 class Offer(msgspec.Struct, frozen=True):
     """What the model is offered: `parameters` are members of the body."""
 
-    parameters: Json
+    parameters: Json = {}
     forced: bool = False  # the model has to call a tool
     notes: tuple[Note, ...] = ()
 
 
+NOTHING = Offer()
+
+
 def offer(request: Request, target: Target, names: ToolNames) -> Offer:
+    if not request.tools and request.tool_choice is None:
+        return NOTHING
     tools = [tool for tool in request.tools if kind(tool) != "server"]
     notes = [_left_out(tool, target) for tool in request.tools if kind(tool) == "server"]
     choice = request.tool_choice or ToolChoice()
