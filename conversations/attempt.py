@@ -82,7 +82,7 @@ class Attempt:
             upstreams.judge(self.route.upstream, answer, error)
             raise error
         upstreams.judge(self.route.upstream, answer, None)
-        self._decoder = decoder = self._adapter.decoder(self._request, target, self._sent, answer.content_type)
+        self._decoder = decoder = self._adapter.decoder(self._request, target, self._sent, self.content_type)
         self._ending = decoder if isinstance(decoder, Ending) else NEVER_ENDING
 
     def another_decoder(self) -> Decoder:
@@ -210,6 +210,6 @@ class Attempt:
         self._answer.nudge()
         return True
 
-    async def close(self) -> None:
+    def close(self) -> None:
         if self._answer is not None:
-            await self._answer.close()
+            self._answer.close()

@@ -126,7 +126,7 @@ class Bridge:
         prepared = await self.prepare(ask)
         if telemetry.on():
             telemetry.opened(ask, prepared)
-        kind = HostedTurn if prepared.hosted or prepared.waiting or prepared.offered.listings else Turn
+        kind = HostedTurn if prepared.aimed.hosted or prepared.waiting or prepared.offered.listings else Turn
         turn = kind(self, ask, prepared, claimed, admission)
         try:
             await turn.open()
@@ -204,11 +204,12 @@ class Bridge:
         self.meter.touched = True
 
     def leave(self, turn: Turn) -> None:
-        turns = self.running.get(turn.conversation.row.id)
+        conversation = turn.conversation.row.id
+        turns = self.running.get(conversation)
         if turns is not None:
             turns.discard(turn)
             if not turns:
-                del self.running[turn.conversation.row.id]
+                del self.running[conversation]
 
     def running_turn(self, conversation_id: int, turn_id: int) -> Turn | None:
         return next((turn for turn in self.running.get(conversation_id, ()) if turn.id == turn_id), None)

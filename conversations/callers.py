@@ -47,9 +47,12 @@ class Callers:
 
 def secrets_of(headers: Mapping[str, str]) -> list[str]:
     """What a client shows; of two, one may be meant for somebody else."""
-    scheme, _, bearer = headers.get("authorization", "").partition(" ")
-    shown = headers.get("x-api-key", ""), bearer.strip() if scheme.lower() == "bearer" else ""
-    return [secret for secret in shown if secret]
+    shown = [headers["x-api-key"]] if headers.get("x-api-key") else []
+    if "authorization" in headers:
+        scheme, _, bearer = headers["authorization"].partition(" ")
+        if scheme.lower() == "bearer" and bearer.strip():
+            shown.append(bearer.strip())
+    return shown
 
 
 def unknown(secrets: Sequence[str]) -> Unauthenticated:

@@ -49,8 +49,9 @@ class Errand:
 
     def watch(self) -> policies.Watch | None:
         """What looks at the answer before it is shown."""
-        route = self.prepared.route
-        return None if self._reminded else policies.watched(self.prepared.request, route.target.profile, route.policy)
+        aimed = self.prepared.aimed
+        route = aimed.route
+        return None if self._reminded else policies.watched(aimed.request, route.target.profile, route.policy)
 
     async def go_on(self, error: UpstreamFault, answer: bytes) -> None:
         """Returns when another attempt is worth making; raises what the client is told when none is."""

@@ -230,7 +230,7 @@ class HostedTurn(Turn):
 
     async def _next_round(self) -> list[WireEvent]:
         before, sent = self.attempt, self.prepared.sent
-        await before.close()
+        before.close()
         await self._keep_round()
         self._first, self._last_sent = self._first or (sent, before), sent.body
         self._round += 1

@@ -26,23 +26,23 @@ class RowIds:
 
     def mint(self, after: int = 0) -> int:
         """Greater than `after`, whatever clock that was minted by: what follows in a conversation sorts so."""
-        minted = self._mint()
+        now = int(time.time() * 1000) - EPOCH_MS
+        if now > self._last:
+            self._last, self._sequence = now, 0
+        else:
+            self._next()
+        minted = (self._last << (PROCESS_BITS + SEQUENCE_BITS)) | self._slot | self._sequence
         return minted if minted > after else self._following(after)
+
+    def _next(self) -> None:
+        self._sequence += 1
+        if self._sequence >> SEQUENCE_BITS:
+            self._last, self._sequence = self._last + 1, 0
 
     def _following(self, after: int) -> int:
         self._late = (self._late + 1) % LATE
         moment = (after >> (PROCESS_BITS + SEQUENCE_BITS)) + 1
         return (moment << (PROCESS_BITS + SEQUENCE_BITS)) | self._slot | LATE | self._late
-
-    def _mint(self) -> int:
-        now = int(time.time() * 1000) - EPOCH_MS
-        if now > self._last:
-            self._last, self._sequence = now, 0
-        else:
-            self._sequence += 1
-            if self._sequence >> SEQUENCE_BITS:
-                self._last, self._sequence = self._last + 1, 0
-        return (self._last << (PROCESS_BITS + SEQUENCE_BITS)) | self._slot | self._sequence
 
 
 def seconds(row_id: int) -> float:
@@ -108,15 +108,11 @@ def ordered() -> str:
 _PAIRS = [chr(first) + chr(second) for first in ALPHABET[:36] for second in ALPHABET[:36]]
 
 
-def _digits(number: int) -> str:
-    upper, lower = divmod(number, 36**4)
-    return _four(upper) + _PAIRS[lower // 1296] + _PAIRS[lower % 1296]
-
-
 @lru_cache(maxsize=8)
-def _four(number: int) -> str:
-    """Of these there is one in half an hour."""
-    return _PAIRS[number // 1296 % 1296] + _PAIRS[number % 1296]
+def _digits(number: int) -> str:
+    """A turn has two ids or more, mostly of one millisecond."""
+    upper, lower = divmod(number, 36**4)
+    return _PAIRS[upper // 1296 % 1296] + _PAIRS[upper % 1296] + _PAIRS[lower // 1296] + _PAIRS[lower % 1296]
 
 
 def tool_use_id() -> str:

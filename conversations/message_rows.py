@@ -33,7 +33,7 @@ def messages(
         for message, hash_ in zip(request.messages[stored:], chain[stored:], strict=True)
     ]
     parent = chain[stored - 1] if stored else b""
-    parts = _together(new) if form >= PACKED else ([one] for one in new)
+    parts = _together(new) if form >= PACKED and len(new) > FEW else [[one] for one in new]
     return tuple(_rows(parts, parent, depth, answers, form)), head
 
 
@@ -52,7 +52,7 @@ def _rows(parts: Iterable[list[New]], parent: bytes, depth: int, answers: int, f
 def _together(new: list[New]) -> Iterator[list[New]]:
     """What comes whole, a history from elsewhere, shares rows up to its last answer: by answers the next request finds
     it again. What follows has a row each: clients take that back, and who sends it again must not store it twice."""
-    shared = _answered(new) if len(new) > FEW else 0
+    shared = _answered(new)
     if shared <= TOGETHER and sum([len(one[2]) for one in new[:shared]]) <= TOGETHER_BYTES:
         yield from ([new[:shared]] if shared else ())
         yield from ([one] for one in new[shared:])

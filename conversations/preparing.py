@@ -104,7 +104,8 @@ async def prepare(
     if received is not request:
         wants = wanted(received, hashes)
     snapshot = await _known(state, conversation, wants, identity)
-    unknown_results(received, snapshot, len(received.messages) - len(request.messages))
+    if ToolResult in received.kinds:
+        unknown_results(received, snapshot, len(received.messages) - len(request.messages))
     link = continues(received, snapshot)
     history = await _history_of(state, conversation, link.turn_id) if link is not None else ()
     received, notes = restore(received, snapshot, history)
@@ -115,11 +116,13 @@ async def prepare(
         snapshot = await _known(state, conversation, wants, identity)
     # What was put before the client's first message moves it; the other notes count the whole history already.
     moved = len(received.messages) - len(asked.messages)
-    restored = (*[replace(note, message=note.message + moved) for note in notes], *lost)
+    restored = (*[replace(note, message=note.message + moved) for note in notes], *lost) if notes or lost else ()
     stored, waits = await _ran(state, conversation, received, wants) if wants.hosted else (NOTHING_STORED, ())
     if received.tool_choice is not None and received.tool_choice.name:
         check_choice(received, [tool.offer for tool in offered.tools])
-    small = (size := size_of(received)) < LARGE
+    if received is not request:
+        size = size_of(received)
+    small = size < LARGE
     hydrated = hydrate(received, hashes, snapshot) if small else await beside(size, hydrate, received, hashes, snapshot)
     try:
         aimed = (

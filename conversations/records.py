@@ -21,6 +21,7 @@ from conversations.store.links import LinkRow
 from conversations.store.packing import compress
 from conversations.store.reads import Node
 from conversations.store.writes import CloseTurn, MessageRow, OpenTurn, SaveMessages
+from translation.adapter import UpstreamRequest
 from translation.errors import BridgeError
 from translation.memo import Memo
 from translation.unicode import well_formed
@@ -62,12 +63,14 @@ class Opening(Struct, frozen=True):
     more: tuple[SaveMessages, ...]
     head: Node  # of the request's last message
     depth: int  # of the chain of sent requests
+    sent: UpstreamRequest  # as it is stored
 
 
 def opening(turn: StoredTurn, last: Sent | None) -> Opening:
-    ask, prepared = turn.ask, turn.prepared
+    ask, prepared, notes = turn.ask, turn.errand.prepared, turn.errand.notes
     asked, storage, received, conversation = ask.request, ask.key.storage, prepared.received, prepared.conversation
-    sent, target, full = sent_rows.kept(asked, prepared.sent), prepared.route.target, storage == "full"
+    aimed, full = prepared.aimed, storage == "full"
+    sent, target = sent_rows.kept(asked, aimed.sent), aimed.route.target
     rows, head = message_rows.messages(conversation, received, prepared.chain, storage, turn.bridge.form)
     change = sent_rows.delta(last, sent.body if full else b"")
     system, tools = (_blob(received.raw_system), _blob(received.raw_tools)) if full else (NO_BLOB, NO_BLOB)
@@ -88,21 +91,21 @@ def opening(turn: StoredTurn, last: Sent | None) -> Opening:
         tools_digest=tools[0],
         upstream=target.upstream,
         resolved_model=target.model[:200],
-        notes=_notes(turn.notes),
-        note_count=len(turn.notes),
+        notes=_notes(notes),
+        note_count=len(notes),
         sent_parent=change.parent,
         sent_prefix=change.prefix,
         sent_tail=change.tail,
         sent_meta=sent_rows.meta(sent),
         sent_depth=change.depth,
         state_ms=turn.timings.state,
-        blobs=tuple([blob for blob in (system, tools) if blob[0]]) if full else (),
+        blobs=tuple([blob for blob in (system, tools) if blob[0]]) if system[0] or tools[0] else (),
         messages=rows[:ROWS],
         answered=message_rows.answered(asked),
         claims=turn.claims,
     )
     more = _more(write, rows) if len(rows) > ROWS else ()
-    return Opening(write, more, head, change.depth)
+    return Opening(write, more, head, change.depth, sent)
 
 
 def _more(write: OpenTurn, rows: tuple[MessageRow, ...]) -> tuple[SaveMessages, ...]:
@@ -118,8 +121,9 @@ def closing(
     turn: StoredTurn, status: str, error: BridgeError | None, message: MessageRow | None, returned: str, *, late: bool
 ) -> CloseTurn:
     ask, attempt, timings, full = turn.ask, turn.hop[1], turn.timings, turn.ask.key.storage == "full"
+    errand = turn.errand
     return CloseTurn(
-        conversation=turn.conversation.row,
+        conversation=errand.prepared.conversation.row,
         turn=turn.id,
         request_id=ask.request_id,
         message_id=turn.message_id,
@@ -127,8 +131,8 @@ def closing(
         requested_model=ask.request.model[:200],
         status=status,
         attempts=msgspec.json.encode(turn.attempts),
-        notes=_notes(turn.notes),
-        note_count=len(turn.notes),
+        notes=_notes(errand.notes),
+        note_count=len(errand.notes),
         answer=compress(b"".join(attempt.raw)) if full else b"",
         answer_meta=_ending(attempt) if full else answer_meta(attempt),
         usage=usage_rows.entries(turn, status, returned),

@@ -208,7 +208,7 @@ async def run(planned: Plan, means: Means) -> Outcome:
     except TimeoutError:
         outcome.error = UpstreamTimeout(f"the answer was not complete after {SECONDS:.0f} seconds")
     finally:
-        await attempt.close()
+        attempt.close()
     outcome.duration = _since(started)
     outcome.raw, outcome.content = b"".join(attempt.raw), attempt.accumulator.content
     outcome.stop_reason = attempt.accumulator.stop_reason or ""

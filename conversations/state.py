@@ -221,10 +221,13 @@ class State:
 
     async def know(self, conversation: Conversation, wanted: Wanted) -> Snapshot:
         """A snapshot that holds everything stored about what the request mentions."""
-        missing = tuple(id_ for id_ in wanted.tool_use_ids if id_ not in conversation.links)
+        if not conversation.stored:
+            self.hits += 1
+            return conversation.snapshot
+        missing = tuple([id_ for id_ in wanted.tool_use_ids if id_ not in conversation.links])
         # A message whose place is known may be an answer all the same whose state is not.
-        hashes = tuple(hash_ for hash_ in wanted.hashes if hash_ not in conversation.turns)
-        if conversation.stored and (missing or hashes):
+        hashes = tuple([hash_ for hash_ in wanted.hashes if hash_ not in conversation.turns])
+        if missing or hashes:
             job = partial(reads.known, conversation_id=conversation.row.id, tool_use_ids=missing, hashes=hashes)
             self.misses += 1
             conversation.learn(await self._store.read(job, NOTHING_KNOWN))

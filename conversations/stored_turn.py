@@ -18,7 +18,7 @@ from conversations.state import Conversation, Sent
 from conversations.store.links import LinkRow, SaveLinks, TakenId
 from conversations.store.reads import Node
 from conversations.store.usage import UsageRow
-from conversations.store.writes import ClaimRow, CloseTurn, MessageRow, StaleConversation
+from conversations.store.writes import ClaimRow, MessageRow, StaleConversation
 from conversations.turn_rows import TurnRows
 from translation.accumulator import Accumulator
 from translation.adapter import UpstreamRequest
@@ -58,7 +58,7 @@ class StoredTurn:
         self.errand = Errand(bridge, prepared, ask.key.storage)
         self.claims = claims
         self.admission = admission
-        self.recorded = sent_rows.kept(ask.request, prepared.sent)  # the request that the store has as this turn's
+        self.recorded = sent_rows.kept(ask.request, prepared.aimed.sent)  # what the store has as this turn's request
         # The newest turn of a conversation is the one with the greatest number, whosever clock it was begun by.
         self.id = bridge.rows.mint(prepared.conversation.latest)
         self.message_id = ids.message_id()
@@ -98,7 +98,7 @@ class StoredTurn:
     @property
     def hop(self) -> tuple[UpstreamRequest, Attempt]:
         """The request and the answer that are kept with the turn itself."""
-        return self.prepared.sent, self.attempt
+        return self.errand.prepared.aimed.sent, self.attempt
 
     @property
     def elapsed(self) -> float:
@@ -107,7 +107,7 @@ class StoredTurn:
     # ------------------------------------------------------------ the beginning
 
     async def _submit(self) -> None:
-        prepared, last = self.prepared, None
+        prepared, last = self.errand.prepared, None
         conversation = prepared.conversation
         if conversation.stored and self.ask.key.storage == "full":
             last = await self.bridge.state.last_sent(conversation)
@@ -121,7 +121,7 @@ class StoredTurn:
     def _opening(self, last: Sent | None, made: records.Opening | None = None) -> records.Opening:
         opening = made or records.opening(self, last)
         self.head, self.depth = opening.head, opening.depth
-        self.recorded = sent_rows.kept(self.ask.request, self.prepared.sent)
+        self.recorded = opening.sent
         return opening
 
     # ------------------------------------------------------------ tool calls
@@ -175,8 +175,8 @@ class StoredTurn:
         if self.ask.key.storage == "minimal":
             return None
         self._rows.make()
-        head, content, storage = self.head, self.accumulator.content, self.ask.key.storage
-        message, target = parse_answer(content), self.prepared.route.target
+        head, content, storage = self.head, self.attempt.accumulator.content, self.ask.key.storage
+        message, target = parse_answer(content), self.errand.prepared.aimed.route.target
         return MessageRow(
             chain_hash=chain_link(head.chain_hash, message),
             parent_hash=head.chain_hash,
@@ -204,18 +204,16 @@ class StoredTurn:
             self._closed = False  # the turn begins again, or is yet to be counted
             raise
         except BaseException:
-            await self._settle(row)
+            if self.admission is not None:
+                await self.admission.settle(*usage_rows.used(row))
             raise
         # Only now is it certain which request was sent: later ones may be stored as what they add to it.
         self._keep_sent()
-        await self._settle(row)
-        if telemetry.on():
-            telemetry.closed(self, row)
-        self.bridge.meter.turn(row, self.timings.state, self.notes)
-
-    async def _settle(self, row: CloseTurn) -> None:
         if self.admission is not None:
             await self.admission.settle(*usage_rows.used(row))
+        if telemetry.on():
+            telemetry.closed(self, row)
+        self.bridge.meter.turn(row, self.timings.state, self.errand.notes)
 
     def _keep_sent(self) -> None:
         if self.ask.key.storage != "full" or not self._rows.stored:

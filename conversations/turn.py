@@ -175,7 +175,7 @@ class Turn(StoredTurn):
                 wire = await self._first_events()
             except UpstreamFault as error:
                 self._record(error)
-                await self.attempt.close()
+                self.attempt.close()
                 await self.errand.go_on(error, b"".join(self.attempt.raw))
                 self._restart()
             else:
@@ -196,7 +196,7 @@ class Turn(StoredTurn):
 
     async def _reprepare(self) -> None:
         """What this process believed about the conversation was not so: ask the store, and begin anew."""
-        await self.attempt.close()
+        self.attempt.close()
         self.bridge.leave(self)
         self.bridge.state.forget(self.conversation.row.id)
         self.errand = Errand(self.bridge, await self.bridge.prepare(self.ask), self.ask.key.storage)
@@ -206,7 +206,7 @@ class Turn(StoredTurn):
         self.bridge.enter(self)
 
     def _new_attempt(self) -> Attempt:
-        aimed = self.prepared.aimed
+        aimed = self.errand.prepared.aimed
         route, target = aimed.route, aimed.route.target
         tokens = self.bridge.estimates.prompt(target.upstream, target.model, aimed.weight)
         if self.admission is not None:
@@ -248,7 +248,7 @@ class Turn(StoredTurn):
         """What became of the attempt; once: a short answer is complete before it counts as begun."""
         if self._attempt_started is None:
             return
-        target = self.prepared.route.target
+        target = self.errand.prepared.aimed.route.target
         elapsed = records.milliseconds(time.perf_counter() - self._attempt_started)
         self._attempt_started = None
         status, message = ("error", words(error, self.ask.key.storage)) if error else ("complete", "")
@@ -303,7 +303,7 @@ class Turn(StoredTurn):
         return self.usage
 
     async def _count(self, finished: Finished) -> None:
-        aimed, estimates = self.prepared.aimed, self.bridge.estimates
+        aimed, estimates = self.errand.prepared.aimed, self.bridge.estimates
         target, body = aimed.route.target, aimed.sent.body
         if finished.usage is not None:
             self.usage = usage_rows.countable(finished.usage)
@@ -315,7 +315,7 @@ class Turn(StoredTurn):
     async def _close(
         self, status: str, error: BridgeError | None, message: MessageRow | None, returned: str, *, late: bool = False
     ) -> None:
-        await self.attempt.close()
+        self.attempt.close()
         self.bridge.leave(self)
         await super()._close(status, error, message, returned, late=late)
 

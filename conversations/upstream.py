@@ -124,6 +124,8 @@ class Answer:
         """What the next socket read brings that `listener` does not take; b"" when `nudge` was called or the listener
         wants its reader, None at the end."""
         stream = self._stream
+        if stream.spent:
+            return None
         stream.listener = listener if self._plain else None
         waited = stream.buffered > MUCH
         if waited:
@@ -151,7 +153,7 @@ class Answer:
         while size < limit and (chunk := await self.read()) is not None:
             parts.append(chunk)
             size += len(chunk)
-        await self.close()
+        self.close()
         return b"".join(parts)
 
     def hurry(self, seconds: float) -> None:
@@ -162,8 +164,8 @@ class Answer:
     def nudge(self) -> None:
         self._stream.nudge()
 
-    async def close(self) -> None:
-        await self._stream.aclose()
+    def close(self) -> None:
+        self._stream.abandon()
 
 
 class Upstreams:

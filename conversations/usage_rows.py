@@ -29,7 +29,7 @@ def entries(turn: StoredTurn, status: str, returned: str) -> tuple[UsageRow, ...
     failed = tuple(turn.entries)
     if failed and len(failed) == len(turn.attempts):
         return failed
-    calls = len(turn.calls) - sum([entry.tool_count for entry in failed])
+    calls = len(turn.calls) - (sum([entry.tool_count for entry in failed]) if failed else 0)
     timings = turn.timings
     last = _entry(turn, turn.usage, status, len(failed) + 1, timings.duration, timings.first_token, returned, calls)
     return (*failed, last)
@@ -57,7 +57,7 @@ def _entry(  # noqa: PLR0913, PLR0917 - a row has that many columns
     returned: str = "",
     calls: int = 0,
 ) -> UsageRow:
-    target = turn.prepared.route.target
+    target = turn.errand.prepared.aimed.route.target
     return UsageRow(
         attempt=attempt,
         upstream=target.upstream,

@@ -189,7 +189,7 @@ def _headers(turn: Turn | Repeat | Reader, renderer: Renderer) -> list[tuple[byt
 
 
 def _warnings(turn: Turn | Repeat | Reader) -> list[str]:
-    return list(dict.fromkeys(code for note in turn.notes if (code := _warning(note))))
+    return list(dict.fromkeys([code for note in turn.notes if (code := _warning(note))])) if turn.notes else []
 
 
 def _warning(note: Note) -> str | None:

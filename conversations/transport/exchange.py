@@ -69,6 +69,11 @@ class Exchange(httpx.AsyncByteStream):
         """Nothing more will arrive; the connection is no longer ours."""
         return self._connection is None
 
+    @property
+    def spent(self) -> bool:
+        """All of it was read, to its end."""
+        return self._connection is None and not self.chunks and self.failure is None
+
     async def head(self) -> None:
         """Wait until the head is there, or a failure."""
         if not self.status and self._connection is not None:

@@ -160,7 +160,7 @@ async def test_an_answer_is_told_the_same_whoever_is_woken(name: str, upstream: 
         assert bool(told.passed_on) == passing
         assert case.upstream.startswith(b"".join(attempt.raw))
         contents.append((attempt.accumulator.content, told.joined, told.last))
-        await attempt.close()
+        attempt.close()
         await upstreams.close()
     assert all(content == contents[0] for content in contents)
 
