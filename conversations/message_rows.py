@@ -1,6 +1,7 @@
 """A request's messages as rows: those that are not stored yet, and what they answer."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
 
 import msgspec
 
@@ -10,13 +11,14 @@ from conversations.store.packing import compress, pack
 from conversations.store.reads import Node
 from conversations.store.writes import Answered, MessageRow
 from translation.client.stored import dump_blocks, dump_content
-from translation.values import Block, Message, Request, Role, ToolResult
+from translation.values import ROLE, Block, Message, Request, Role, ToolResult
 
 FEW = 8  # messages that get a row each; of more, those up to the last answer share rows
 TOGETHER = 500  # messages in one row
 TOGETHER_BYTES = 1_000_000
 LARGE = 1_000_000  # bytes: while such a row is written, nothing else is
 New = tuple[Role, bytes, bytes]  # role, hash, content
+CONTENT = itemgetter(2)
 
 
 def messages(
@@ -28,10 +30,9 @@ def messages(
     head = Node(chain[-1] if chain else b"", depth + len(chain) - stored, answers)
     if storage == "minimal":
         return (), head
-    new = [
-        (message.role, hash_, _content(message, storage))
-        for message, hash_ in zip(request.messages[stored:], chain[stored:], strict=True)
-    ]
+    said = request.messages[stored:]
+    contents = map(dump_content, said) if storage == "full" else map(_sizes, said)
+    new: list[New] = [*zip(map(ROLE, said), chain[stored:], contents, strict=True)]
     parent = chain[stored - 1] if stored else b""
     parts = _together(new) if form >= PACKED and len(new) > FEW else [[one] for one in new]
     return tuple(_rows(parts, parent, depth, answers, form)), head
@@ -53,7 +54,7 @@ def _together(new: list[New]) -> Iterator[list[New]]:
     """What comes whole, a history from elsewhere, shares rows up to its last answer: by answers the next request finds
     it again. What follows has a row each: clients take that back, and who sends it again must not store it twice."""
     shared = _answered(new)
-    if shared <= TOGETHER and sum([len(one[2]) for one in new[:shared]]) <= TOGETHER_BYTES:
+    if shared <= TOGETHER and sum(map(len, map(CONTENT, new[:shared]))) <= TOGETHER_BYTES:
         yield from ([new[:shared]] if shared else ())
         yield from ([one] for one in new[shared:])
         return
@@ -77,12 +78,11 @@ def _answered(new: list[New]) -> int:
 
 def kept(content: bytes, message: Message, storage: str) -> bytes:
     """What is stored of an answer's content."""
-    return content if storage == "full" else _content(message, storage)
+    return content if storage == "full" else _sizes(message)
 
 
-def _content(message: Message, storage: str) -> bytes:
-    if storage == "full":
-        return dump_content(message)
+def _sizes(message: Message) -> bytes:
+    """Below full storage."""
     return msgspec.json.encode([{"type": _kind(block), "size": len(dump_blocks((block,)))} for block in message.blocks])
 
 

@@ -33,8 +33,9 @@ from translation.hosted import Offer, call_block, check_choice, offer, relaxed
 from translation.hosted_history import NOTHING_STORED, Stored, unanswered, waiting
 from translation.hosted_history import told as tell
 from translation.mcp_servers import without_connector
+from translation.outline import MCP_TOOL_USE
 from translation.places import told as told_place
-from translation.state import MCP_TOOL_USE, Snapshot, Wanted, continues, hydrate, restore, unknown_results, wanted
+from translation.state import Snapshot, Wanted, continues, hydrate, restore, unknown_results, wanted
 from translation.values import Link, Message, Note, Request, ServerToolUse, Text, ToolResult, ToolUse
 
 TOOL_SEARCH = "tool_search_tool"

@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from functools import partial
 from hashlib import blake2b
+from itertools import filterfalse
 from typing import Generic, TypeVar
 
 from msgspec import Struct
@@ -224,9 +225,9 @@ class State:
         if not conversation.stored:
             self.hits += 1
             return conversation.snapshot
-        missing = tuple([id_ for id_ in wanted.tool_use_ids if id_ not in conversation.links])
+        missing = tuple(filterfalse(conversation.links.__contains__, wanted.tool_use_ids))
         # A message whose place is known may be an answer all the same whose state is not.
-        hashes = tuple([hash_ for hash_ in wanted.hashes if hash_ not in conversation.turns])
+        hashes = tuple(filterfalse(conversation.turns.__contains__, wanted.hashes))
         if missing or hashes:
             job = partial(reads.known, conversation_id=conversation.row.id, tool_use_ids=missing, hashes=hashes)
             self.misses += 1
@@ -237,7 +238,7 @@ class State:
 
     async def know_elsewhere(self, conversation: Conversation, known: Snapshot, wanted: Wanted) -> Snapshot:
         """With the calls that other conversations of the key have made. Not cached: these end when they are ended."""
-        missing = tuple(id_ for id_ in wanted.tool_use_ids if id_ not in known.links)
+        missing = tuple(filterfalse(known.links.__contains__, wanted.tool_use_ids))
         if not missing:
             return known
         job = partial(reads.known_elsewhere, key=conversation.row.api_key, tool_use_ids=missing)

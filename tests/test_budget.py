@@ -377,7 +377,7 @@ def test_a_long_history_that_is_legal_calls_few_functions_for_each_message() -> 
     translate()
     with counted() as calls:
         translate()
-    assert calls.all <= 201 * 8.5
+    assert calls.all <= 201 * 5.7
 
 
 def _step(number: int) -> list[dict[str, Any]]:

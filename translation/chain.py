@@ -8,6 +8,7 @@ block, `cache_control` moves, thinking is dropped, tool inputs are serialised an
 from collections.abc import Iterable
 from functools import partial
 from hashlib import blake2b
+from operator import attrgetter
 from typing import Any, assert_never
 
 import msgspec
@@ -33,7 +34,7 @@ from translation.values import (
 
 ROOT = b""
 SIZE = 16
-_HASH = blake2b(digest_size=SIZE)  # to be copied, which is faster than to begin one
+_RAW = attrgetter("raw")
 _SEEN: Memo[bytes] = Memo(budget=16 * 1024 * 1024, largest=256 * 1024)
 
 _encode = msgspec.msgpack.Encoder().encode  # each part after its length: no two lists of parts give the same bytes
@@ -70,17 +71,12 @@ def _joined(blocks: tuple[Block, ...]) -> list[Block]:
 
 def chain(messages: Iterable[Message], parent: bytes = ROOT) -> tuple[bytes, ...]:
     """One hash for each message, in order."""
-    hashes = []
-    for said in _all_said(tuple(messages)):
-        hash_ = _HASH.copy()
-        hash_.update(parent + said)
-        parent = hash_.digest()
-        hashes.append(parent)
-    return tuple(hashes)
+    said = _all_said(tuple(messages))
+    return tuple([parent := blake2b(parent + one, digest_size=SIZE).digest() for one in said])
 
 
 def _all_said(messages: tuple[Message, ...]) -> list[bytes]:
-    raws = [message.raw for message in messages]
+    raws = [*map(_RAW, messages)]
     if all(raws):
         return _SEEN.get_all(raws, lambda place: _said(messages[place]))
     return [_SEEN.get(raw, partial(_said, one)) if raw else _said(one) for one, raw in zip(messages, raws, strict=True)]

@@ -5,6 +5,7 @@ docs/fields.md has the whole table; the dialects themselves deal with what they 
 """
 
 from collections.abc import Iterator
+from itertools import chain
 from operator import attrgetter, itemgetter
 
 import msgspec
@@ -33,7 +34,7 @@ REFUSED = {
 OURS = ("clear_thinking_",)  # an edit of the context that other models see nothing of
 DISPLAYS = ("", "summarized", "omitted")
 
-_TEXT = attrgetter("text")
+_TEXT, _OPTIONS = attrgetter("text"), attrgetter("options")
 _BEGINNING = itemgetter(slice(100_000))  # of a text: enough to tell it from others
 
 
@@ -110,8 +111,7 @@ def _tools(tools: tuple[Tool, ...]) -> Iterator[str]:
 
 
 def _message_options(request: Request) -> list[str]:
-    found = {name: None for message in request.messages if message.options for name in message.options}
-    return list(found)
+    return list(dict.fromkeys(chain.from_iterable(map(_OPTIONS, request.messages))))
 
 
 # ---------------------------------------------------------------- the provider's own web search

@@ -16,7 +16,8 @@ from msgspec.structs import replace
 from translation import plain, toolsets
 from translation.deferred import available, spoken
 from translation.effort import changed
-from translation.legal import exchanged, is_acceptable
+from translation.legal import is_acceptable
+from translation.outline import Outline, outline
 from translation.providers.profiles import Profile
 from translation.results import Call, answered, demoted, is_blank
 from translation.tool_changes import told
@@ -90,14 +91,15 @@ class _Repair:
         self._used: set[str] = set()  # tool ids of all calls so far
         self._open: tuple[Call, ...] = ()
         self._held: list[Message] = []  # system messages that stood between a call and its result
+        self._outlines: list[Outline] = []  # of all messages, once they are asked for
 
     def run(self, messages: Sequence[Message], start: int) -> list[Message]:
         out: list[Message] = []
         spoke = False  # whether anything but system messages has come
         while start < len(messages):
-            if spoke and (legal := self._legal(messages, start)) > start:
-                out += messages[start:legal]
-                start = legal
+            if spoke and (end := self._legal(messages, start)) > start:
+                out += messages[start:end]
+                start = end
                 continue
             role, end = messages[start].role, _end(messages, start)
             group = messages[start:end]
@@ -121,19 +123,21 @@ class _Repair:
 
     def _legal(self, messages: Sequence[Message], start: int) -> int:
         """Where the answers end that can stay as they are, each with the one user message after it: most of them."""
-        used, last = self._used, len(messages) - 1
-        while start < last and not self._open:
-            answer, turn = messages[start], messages[start + 1]
-            if answer.role != "assistant" or turn.role != "user":
-                break
-            if start + 2 <= last and messages[start + 2].role == "user":
-                break
-            ids = exchanged(answer, turn)
-            if ids is None or len(set(ids)) < len(ids) or not used.isdisjoint(ids):
+        last, end = len(messages) - 1, start
+        if self._open or start >= last:
+            return start
+        used, outlines = self._used, self._outlines or outline.all(messages)
+        self._outlines = outlines
+        while end < last:
+            ids = outlines[end].asked
+            if ids is None or ids != outlines[end + 1].answered or not used.isdisjoint(ids):
                 break
             used.update(ids)
-            start += 2
-        return start
+            end += 2
+        if start < end <= last and messages[end].role == "user":  # which becomes one with the user message before it
+            end -= 2
+            used.difference_update(outlines[end].asked or ())
+        return end
 
     def _system(self, start: int, group: Sequence[Message]) -> Iterator[Message]:
         messages = [heard for index, message in enumerate(group, start) for heard in self._heard(index, message)]

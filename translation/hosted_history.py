@@ -13,7 +13,8 @@ from msgspec.structs import replace
 
 from translation.hosted import MCP_TOOL_RESULT, offered_name, result_of, server_of
 from translation.mcp_servers import TOOL_LISTING
-from translation.state import MCP_TOOL_USE, Snapshot
+from translation.outline import MCP_TOOL_USE
+from translation.state import Snapshot
 from translation.values import (
     Block,
     Message,

@@ -25,13 +25,13 @@ SAID_BY_MODELS = frozenset((ServerToolUse, ServerToolResult, Other))
 UNSEEN = frozenset((Thinking, RedactedThinking))
 
 
-def exchanged(answer: Message, turn: Message) -> list[str] | None:
-    """The ids of the calls of an answer that the user message after it answers, as everyone wants it; None if not."""
+def asked(answer: tuple[Block, ...]) -> tuple[str, ...] | None:
+    """The ids of the calls of an answer that everyone takes as it is, once these are answered; None of any other."""
     ids: list[str] = []
     visible = False
-    for block in answer.blocks:
+    for block in answer:
         if type(block) is Text:
-            if not block.text or block.text.isspace():  # `is_blank`, for each text of each request
+            if not block.text or block.text.isspace():  # `is_blank`, for each text of each history
                 return None
             visible = True
         elif type(block) is ToolUse:
@@ -40,25 +40,26 @@ def exchanged(answer: Message, turn: Message) -> list[str] | None:
             visible = True
         elif type(block) not in UNSEEN:
             return None
-    return ids if (ids or visible) and _is_answered(turn.blocks, ids) else None
+    return tuple(ids) if (ids or visible) and len(set(ids)) == len(ids) else None
 
 
-def _is_answered(blocks: tuple[Block, ...], ids: list[str]) -> bool:
-    """Whether these begin with the results of these calls, in their order, and hold nothing else but what users say."""
-    if len(blocks) < len(ids) or not blocks:
-        return False
-    waiting = iter(ids)
-    for block in blocks:
-        id_ = next(waiting, None)
-        if id_ is not None:
-            if type(block) is not ToolResult or block.tool_use_id != id_ or not _is_plain(block.blocks):
-                return False
-        elif type(block) is Text:
+def answered(turn: tuple[Block, ...]) -> tuple[str, ...] | None:
+    """The ids of the calls whose results a user message begins with, if it holds nothing else but what users say."""
+    ids: list[str] = []
+    said = False
+    for block in turn:
+        if type(block) is ToolResult:
+            if said or not _is_plain(block.blocks):
+                return None
+            ids.append(block.tool_use_id)
+            continue
+        said = True
+        if type(block) is Text:
             if not block.text or block.text.isspace():
-                return False
+                return None
         elif type(block) not in SAID_BY_USERS:
-            return False
-    return True
+            return None
+    return tuple(ids) if turn else None
 
 
 def _is_plain(result: tuple[Block, ...]) -> bool:

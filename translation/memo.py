@@ -2,13 +2,15 @@
 it in the same bytes; what was worked out once need not be worked out again.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from operator import attrgetter, methodcaller
 from typing import Any, Generic, TypeVar
 
 Result = TypeVar("Result")
+Value = TypeVar("Value")
 
-ENTRY = 400  # bytes that a small one takes beside its key; measured for a message of one text
+ENTRY = 700  # bytes that a small one takes beside its key, with what is remembered of it; a message of one text
 
 
 class Memo(Generic[Result]):
@@ -42,8 +44,10 @@ class Memo(Generic[Result]):
     def get_all(self, keys: list[bytes], work: Callable[[int], Result]) -> list[Result]:
         """The same for many keys; `work` takes the place of one among them."""
         small = max(map(len, keys), default=0) <= self._largest
-        found = map(self._younger.get, keys) if small else [None] * len(keys)
-        return [self.get(keys[place], partial(work, place)) if one is None else one for place, one in enumerate(found)]
+        found: list[Any] = [*map(self._younger.get, keys)] if small else [None] * len(keys)
+        for place in _places(None, found) if None in found else ():
+            found[place] = self.get(keys[place], partial(work, place))
+        return found
 
 
 class once(Generic[Result]):  # noqa: N801 - it is used as a decorator
@@ -61,3 +65,49 @@ class once(Generic[Result]):  # noqa: N801 - it is used as a decorator
     def __get__(self, value: object, owner: type | None = None) -> Result:
         found = value.__dict__[self._name] = self._work(value)
         return found
+
+
+class remembered(Generic[Value, Result]):  # noqa: N801 - it is used as a decorator
+    """A pure function of a value that never changes: its result is kept with the value, as `once` keeps a property.
+
+    It is for small facts about each message of a history, which is nearly the same with every request: those of `all`
+    its messages are looked up without a step of the interpreter for each.
+    """
+
+    def __init__(self, work: Callable[[Value], Result]) -> None:
+        self._work = work
+        self._name = f"{work.__module__}.{work.__qualname__}"
+        self._kept = methodcaller("get", self._name, _UNKNOWN)
+        self.__doc__ = work.__doc__
+
+    def __call__(self, value: Value) -> Result:
+        known: dict[str, Any] = value.__dict__
+        found: Result = known.get(self._name, _UNKNOWN)
+        if found is _UNKNOWN:
+            found = known[self._name] = self._work(value)
+        return found
+
+    def all(self, values: Sequence[Value]) -> list[Result]:
+        found: list[Any] = [*map(self._kept, map(_KNOWN, values))]
+        for place in _places(_UNKNOWN, found) if _UNKNOWN in found else ():
+            value = values[place]
+            found[place] = value.__dict__[self._name] = self._work(value)
+        return found
+
+
+def hand_on(old: object, new: Value) -> Value:
+    """To a value that differs from `old` in nothing that a fact is about."""
+    new.__dict__.update(old.__dict__)
+    return new
+
+
+_UNKNOWN = object()
+_KNOWN = attrgetter("__dict__")
+
+
+def _places(missing: object, found: list[Any]) -> Iterator[int]:
+    """Where it stands, in one pass: of a history that grew that is its end."""
+    place = -1
+    for _ in range(found.count(missing)):
+        place = found.index(missing, place + 1)
+        yield place

@@ -5,15 +5,19 @@ Order of use: `unknown_results`, `restore`, `chain` of the restored messages, `h
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import chain as chained
+from itertools import compress
+from operator import is_
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from translation.arguments import respelled
 from translation.errors import UnknownToolResult
-from translation.values import Link, Message, Note, Origin, Request, ServerToolUse, Text, ToolResult, ToolUse
+from translation.memo import hand_on
+from translation.outline import ASKED, MCP_TOOL_USE, NAMED, NAMING, outline
+from translation.values import ROLE, Link, Message, Note, Origin, Request, ServerToolUse, ToolResult, ToolUse
 
-MCP_TOOL_USE = "mcp_tool_use"
 OUR_SIGNATURE = "toolbridge_"  # how the bridge signs the thinking of models that do not sign their own
 
 
@@ -24,7 +28,6 @@ class Snapshot(Struct, frozen=True):
 
 
 CALLS = (ToolUse, ServerToolUse)
-NAMING = frozenset((ToolUse, ToolResult, ServerToolUse))  # a call, by its id
 
 
 class Wanted(Struct, frozen=True):
@@ -35,21 +38,16 @@ class Wanted(Struct, frozen=True):
 
 def wanted(request: Request, chain: Sequence[bytes]) -> Wanted:
     """What to ask the store for: every tool id that the request names, and the hash of every answer in it."""
-    answers = zip(request.messages, chain, strict=True)
-    hashes = tuple([hash_ for message, hash_ in answers if message.role == "assistant"])
+    hashes = tuple(compress(chain, map("assistant".__eq__, map(ROLE, request.messages))))
     if NAMING.isdisjoint(request.kinds):
         return Wanted((), hashes)
-    ids: dict[str, None] = {}
-    hosted: list[str] = []
-    for block in [block for message in request.messages for block in message.blocks if type(block) is not Text]:
-        if type(block) is ToolUse:
-            ids[block.id] = None
-        elif type(block) is ToolResult:
-            ids[block.tool_use_id] = None
-        elif type(block) is ServerToolUse and block.type == MCP_TOOL_USE:
-            ids[block.id] = None
-            hosted.append(block.id)
-    return Wanted(tuple(ids), hashes, tuple(hosted))
+    ids = dict.fromkeys(chained.from_iterable(map(NAMED, outline.all(request.messages))))
+    return Wanted(tuple(ids), hashes, _hosted(request.messages) if ServerToolUse in request.kinds else ())
+
+
+def _hosted(messages: tuple[Message, ...]) -> tuple[str, ...]:
+    blocks = [block for message in messages for block in message.blocks]
+    return tuple([block.id for block in blocks if type(block) is ServerToolUse and block.type == MCP_TOOL_USE])
 
 
 # ---------------------------------------------------------------- hydration
@@ -59,11 +57,12 @@ def hydrate(request: Request, chain: Sequence[bytes], snapshot: Snapshot) -> Req
     """Each tool call gets its link and each answer its origin; what the store does not know stays as it is."""
     if not snapshot.links and not snapshot.origins:
         return request
-    messages = tuple(
+    messages = [
         _hydrated(message, hash_, snapshot) if message.role == "assistant" else message
         for message, hash_ in zip(request.messages, chain, strict=True)
-    )
-    return request if _same(messages, request.messages) else replace(request, messages=messages)
+    ]
+    same = all(map(is_, messages, request.messages))
+    return request if same else replace(request, messages=tuple(messages))
 
 
 def opaque(message: Message, upstream: str) -> bytes:
@@ -79,17 +78,20 @@ def opaque(message: Message, upstream: str) -> bytes:
 
 
 def _hydrated(message: Message, hash_: bytes, snapshot: Snapshot) -> Message:
+    if message.kinds.isdisjoint(CALLS):
+        origin = snapshot.origins.get(snapshot.turns.get(hash_, 0), message.origin)
+        return message if origin is message.origin else hand_on(message, replace(message, origin=origin))
     links = [snapshot.links.get(block.id) for block in message.blocks if isinstance(block, CALLS)]
     known = [link for link in links if link is not None]
     turns = [link.turn_id for link in known] + [snapshot.turns.get(hash_, 0)]
     origin = next((snapshot.origins[turn] for turn in turns if turn in snapshot.origins), message.origin)
     if not known and origin is message.origin:
         return message
-    blocks = tuple(
+    blocks = [
         replace(block, link=snapshot.links.get(block.id, block.link)) if isinstance(block, CALLS) else block
         for block in message.blocks
-    )
-    return replace(message, blocks=blocks, origin=origin)
+    ]
+    return hand_on(message, replace(message, blocks=tuple(blocks), origin=origin))
 
 
 # ---------------------------------------------------------------- continuation
@@ -120,8 +122,9 @@ def continues(request: Request, snapshot: Snapshot) -> Link | None:
     if not snapshot.links:
         return None
     first = next((message for message in request.messages if message.role != "system"), None)
-    missing = () if first is None else _missing(first, _calls(request.messages), snapshot)
-    return max(missing, key=_place, default=None)
+    if first is None or ToolResult not in first.kinds:
+        return None
+    return max(_missing(first, _calls(request.messages), snapshot), key=_place, default=None)
 
 
 def restore(request: Request, snapshot: Snapshot, history: tuple[Message, ...]) -> tuple[Request, tuple[Note, ...]]:
@@ -138,6 +141,8 @@ def restore(request: Request, snapshot: Snapshot, history: tuple[Message, ...]) 
         what = f"messages.0 answers {link.tool_use_id}: {len(history)} stored messages were put before it"
         notes.append(Note("repair", "history-restored", what, message=0))
         messages = history + messages
+    if not _may_lack(messages, snapshot):
+        return (replace(request, messages=messages) if notes else request), tuple(notes)
     known = _calls(messages)
     restored: list[Message] = []
     for position, message in enumerate(messages):
@@ -163,6 +168,14 @@ def _rebuilt_note(links: list[Link], index: int) -> Note:
     return Note("repair", "call-rebuilt", what, message=index)
 
 
+def _may_lack(messages: tuple[Message, ...], snapshot: Snapshot) -> bool:
+    """Whether the store knows a call that is named, and not by an answer that is legal as it is: rarely."""
+    outlines = outline.all(messages)
+    named = set(chained.from_iterable(map(NAMED, outlines)))
+    named.difference_update(*filter(None, map(ASKED, outlines)))
+    return not snapshot.links.keys().isdisjoint(named)
+
+
 def _missing(message: Message, known: set[str], snapshot: Snapshot) -> list[Link]:
     """The links of the calls that a user message answers, that the store knows and the request does not hold."""
     if message.role != "user":
@@ -185,7 +198,3 @@ def _newest(messages: tuple[Message, ...]) -> int:
     while index and messages[index - 1].role != "assistant":
         index -= 1
     return index
-
-
-def _same(one: tuple[Message, ...], other: tuple[Message, ...]) -> bool:
-    return all(a is b for a, b in zip(one, other, strict=True))

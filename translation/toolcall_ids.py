@@ -5,12 +5,12 @@ newest call that has its `tool_use_id`.
 """
 
 import re
+from functools import lru_cache
 from hashlib import sha256
 
 from translation.adapter import Target
 from translation.values import Link, ToolUse
 
-LEGAL = re.compile(r"[A-Za-z0-9_-]+")
 ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
@@ -21,15 +21,18 @@ class CallIds:
         self._upstream = target.upstream
         self._length = target.profile.id_length
         self._limit = target.profile.id_limit
+        self._legal = _form(self._length, self._limit).fullmatch
         self._ids: dict[str, str] = {}  # tool_use_id -> the id of its newest call
         self._taken: set[str] = set()
 
     def call(self, use: ToolUse) -> str:
-        own = self._own(use.link) if use.link is not None else ""
-        chosen = own or (use.id if self._legal(use.id) else "")
+        id_ = use.id
+        chosen = self._own(use.link) if use.link is not None else ""
+        if not chosen and self._legal(id_):
+            chosen = id_
         if not chosen or chosen in self._taken:
-            chosen = self._alias(use.id)
-        self._ids[use.id] = chosen
+            chosen = self._alias(id_)
+        self._ids[id_] = chosen
         self._taken.add(chosen)
         return chosen
 
@@ -46,13 +49,6 @@ class CallIds:
             return ""
         return "" if self._length and not self._legal(link.upstream_id) else link.upstream_id
 
-    def _legal(self, id_: str) -> bool:
-        if not LEGAL.fullmatch(id_):
-            return False
-        if self._length:
-            return len(id_) == self._length and id_.isalnum()
-        return len(id_) <= self._limit
-
     def _alias(self, id_: str) -> str:
         salt = ""
         while True:
@@ -61,6 +57,11 @@ class CallIds:
             if alias not in self._taken:
                 return alias
             salt += "+"
+
+
+@lru_cache
+def _form(length: int, limit: int) -> re.Pattern[str]:
+    return re.compile(f"[A-Za-z0-9]{{{length}}}" if length else f"[A-Za-z0-9_-]{{1,{limit}}}")
 
 
 def _base62(number: int, length: int) -> str:

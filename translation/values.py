@@ -4,6 +4,7 @@ The shape follows Anthropic's Messages API, the richest of them. JSON that the b
 inputs, blocks that it does not know) stays as the bytes that the client wrote.
 """
 
+from operator import attrgetter
 from typing import Literal
 
 from msgspec import Raw, Struct
@@ -151,13 +152,27 @@ Block = (
 )
 
 
-class Message(Struct, frozen=True):
+_KINDS: dict[frozenset[type], frozenset[type]] = {}  # each of the few there are, once
+
+
+class Message(Struct, frozen=True, dict=True):
+    """What is `remembered` of one says nothing about where it comes from: links and origins are put in later."""
+
     role: Role
     blocks: tuple[Block, ...]
     raw: bytes = b""  # the message as the client wrote it; b"" once the bridge changed or made it
     origin: Origin | None = None  # set by hydration on assistant messages that the bridge delivered
     options: tuple[str, ...] = ()  # fields beside role and content that only Anthropic knows: `clear_at`
     effort: str = ""  # which a system message sets for what follows it
+
+    @once
+    def kinds(self) -> frozenset[type]:
+        """Of its blocks, but not of those inside others."""
+        kinds = frozenset(map(type, self.blocks))
+        return _KINDS.setdefault(kinds, kinds)
+
+
+KINDS, ROLE = attrgetter("kinds"), attrgetter("role")  # for whoever asks it of each message
 
 
 # ---------------------------------------------------------------- the rest of a request
@@ -232,12 +247,12 @@ class Request(Struct, frozen=True, kw_only=True, dict=True):
     @once
     def roles(self) -> frozenset[str]:
         """Who speaks in it. With `kinds`, how whoever looks for what is rare need not look at each message."""
-        return frozenset([message.role for message in self.messages])
+        return frozenset(map(ROLE, self.messages))
 
     @once
     def kinds(self) -> frozenset[type]:
         """Of its messages' blocks, but not of those inside others."""
-        return frozenset([type(block) for message in self.messages for block in message.blocks])
+        return frozenset().union(*map(KINDS, self.messages))
 
     @property
     def unknown(self) -> tuple[str, ...]:

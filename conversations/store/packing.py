@@ -44,7 +44,8 @@ def unpacked(data: bytes) -> bytes:
 
 def pack(messages: Iterable[tuple[Role, bytes, bytes]]) -> bytes:
     """Of (role, hash, content)."""
-    return msgspec.json.encode([Packed(role, hash_, msgspec.Raw(content)) for role, hash_, content in messages])
+    roles, hashes, contents = zip(*messages, strict=True)
+    return msgspec.json.encode([*map(Packed, roles, hashes, map(msgspec.Raw, contents))])
 
 
 def packed(data: bytes) -> tuple[Packed, ...]:

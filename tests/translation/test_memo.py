@@ -1,6 +1,6 @@
 """The memo of pure functions."""
 
-from translation.memo import ENTRY, Memo, once
+from translation.memo import ENTRY, Memo, hand_on, once, remembered
 
 
 def test_work_is_done_once() -> None:
@@ -48,6 +48,11 @@ def test_many_are_looked_up_at_once() -> None:
     assert memo.get_all([], lambda place: "again") == []
 
 
+def test_of_many_what_comes_twice_is_made_once() -> None:
+    memo: Memo[str] = Memo(budget=10_000, largest=3)
+    assert memo.get_all([b"a", b"b", b"a"], lambda place: f"made {place}") == ["made 0", "made 1", "made 0"]
+
+
 def test_among_many_what_is_too_large_is_not_looked_for() -> None:
     memo: Memo[str] = Memo(budget=10_000, largest=3)
     memo.get(b"a", lambda: "known")
@@ -66,3 +71,39 @@ def test_a_property_is_worked_out_once() -> None:
     value = Value()
     assert [value.double, value.double] == [4, 4]
     assert len(worked) == 1
+
+
+class Number:
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+
+def test_what_is_remembered_of_values_is_worked_out_once_for_each() -> None:
+    worked: list[int] = []
+
+    @remembered
+    def half(number: Number) -> int | None:
+        """None is a result like any other."""
+        worked.append(number.value)
+        return None if number.value % 2 else number.value // 2
+
+    numbers = [Number(value) for value in range(5)]
+    assert [half(numbers[1]), half(numbers[2]), half(numbers[1])] == [None, 1, None]
+    assert half.all(numbers) == [0, None, 1, None, 2]
+    assert half.all(numbers) == [0, None, 1, None, 2]
+    assert half.all([]) == []
+    assert worked == [1, 2, 0, 3, 4]
+
+
+def test_what_is_known_of_a_value_is_handed_on_to_one_like_it() -> None:
+    worked: list[int] = []
+
+    @remembered
+    def double(number: Number) -> int:
+        worked.append(number.value)
+        return number.value * 2
+
+    number = Number(2)
+    assert double(number) == 4
+    assert double(hand_on(number, Number(2))) == 4
+    assert worked == [2]

@@ -1,5 +1,7 @@
 """Ids of tool calls toward upstreams."""
 
+from msgspec.structs import replace
+
 from translation.adapter import Target
 from translation.providers.profiles import PROFILES
 from translation.toolcall_ids import CallIds
@@ -45,6 +47,15 @@ def test_mistral_gets_nine_letters_and_digits_always_the_same() -> None:
     assert ids("mistral").call(use(OURS)) == alias
     assert ids("mistral").call(use("abcdefghi")) == "abcdefghi"
     assert ids("mistral").call(use("abcd-fghi")) != "abcd-fghi"
+
+
+def test_how_long_an_id_is_or_may_be_is_the_profile_s() -> None:
+    exact = replace(PROFILES["mistral"], id_length=5)
+    assert CallIds(Target("mistral", "m", exact)).call(use("abc12")) == "abc12"
+    assert len(CallIds(Target("mistral", "m", exact)).call(use("abc_1"))) == 5
+    short = replace(PROFILES["openai"], id_limit=6)
+    assert CallIds(Target("openai", "m", short)).call(use("call_1")) == "call_1"
+    assert len(CallIds(Target("openai", "m", short)).call(use("call_12"))) == 6
 
 
 def test_an_illegal_or_long_id_gets_an_alias() -> None:

@@ -79,10 +79,11 @@ def dump_blocks(content: tuple[Block, ...]) -> bytes:
     first = content[0] if len(content) == 1 else None
     if type(first) is Text and not first.citations:
         return b"".join((_TEXT_HEAD, first.json, b"}]"))  # `%b` copies a long one again and again
+    told = [*map(_json, content)]
     try:
-        return _encode([_json(block) for block in content])
+        return _encode(told)
     except UnicodeEncodeError:
-        return msgspec.json.encode(_repaired([_json(block) for block in content]))
+        return msgspec.json.encode(_repaired(told))
 
 
 def dump_content(message: Message) -> bytes:
@@ -141,7 +142,7 @@ def _json(block: Block) -> Json:  # noqa: C901, PLR0911  # one case per kind of 
 def _tool_result(block: ToolResult) -> Json:
     value: Json = {"type": "tool_result", "tool_use_id": block.tool_use_id}
     if block.blocks:
-        value["content"] = [_json(inner) for inner in block.blocks]
+        value["content"] = [*map(_json, block.blocks)]
     if block.is_error:
         value["is_error"] = True
     return value | (_fields(block.more) if block.more else {})

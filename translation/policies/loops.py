@@ -5,6 +5,7 @@ Where one is found depends only on the history up to there, so whatever is added
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 
 import msgspec
 from msgspec import Struct
@@ -12,6 +13,7 @@ from msgspec.structs import replace
 
 from translation.errors import RepeatedCall
 from translation.events import Event, Failed, Finished, ToolEnded, ToolStarted
+from translation.outline import CALLS, outline
 from translation.policies.policy import Policy
 from translation.policies.texts import stripped, texts
 from translation.values import Block, Message, Note, Request, Text, ToolResult, ToolUse
@@ -94,13 +96,7 @@ def loops(request: Request, least: int) -> list[Loop]:
     """Every repetition from the `least`-th on, in order."""
     if ToolUse not in request.kinds:
         return []
-    asked = [
-        (block.name, block.input)
-        for message in request.messages
-        if message.role == "assistant"
-        for block in message.blocks
-        if type(block) is ToolUse
-    ]
+    asked = [*chain.from_iterable(map(CALLS, outline.all(request.messages)))]
     if len(asked) - len(set(asked)) < least - 1:
         return []  # none of them so often
     often = {call for call, count in Counter(asked).items() if count >= least}

@@ -4,14 +4,17 @@ is treated the same way again.
 
 import re
 from collections.abc import Callable
+from operator import is_
 
 from msgspec.structs import replace
 
+from translation.memo import remembered
 from translation.policies.policy import Policy
 from translation.policies.system import OPENING, without_reminders
-from translation.values import Block, Message, Note, Request, Text, ToolResult
+from translation.values import KINDS, Block, Message, Note, Request, Text, ToolResult
 
 REPEATED = Text("(the user says the same again)")  # in place of a message that held nothing else
+MIXED = frozenset((Text, ToolResult))
 IGNORED = re.compile(r"[\W_]+")
 
 
@@ -30,10 +33,7 @@ def strip_turn_reminders(request: Request, policy: Policy, notes: list[Note]) ->
 
 def drop_echo(request: Request, policy: Policy, notes: list[Note]) -> Request:
     """R8: text beside a tool result that only echoes the user's last text is not a new instruction."""
-    if ToolResult not in request.kinds:
-        return request
-    mixed = [message for message in request.messages if len(message.blocks) > 1 and message.role == "user"]
-    if not any(map(_has_results, mixed)):
+    if not any(map(MIXED.issubset, map(KINDS, request.messages))):
         return request
     last: tuple[str, ...] = ()
 
@@ -88,6 +88,7 @@ def drop_repeated_text(request: Request, policy: Policy, notes: list[Note]) -> R
     return _each_user_message(request, heard)
 
 
+@remembered
 def texts(message: Message) -> tuple[str, ...]:
     """What the user said; reminders are not the user's words."""
     return tuple([block.text for block in message.blocks if type(block) is Text and is_said(block)])
@@ -117,7 +118,7 @@ def _each_user_message(request: Request, change: Callable[[int, Message], Messag
     messages = [
         change(index, message) if message.role == "user" else message for index, message in enumerate(request.messages)
     ]
-    if all(one is other for one, other in zip(messages, request.messages, strict=True)):
+    if all(map(is_, messages, request.messages)):
         return request
     return replace(request, messages=tuple(messages))
 
@@ -128,7 +129,7 @@ def _without(message: Message, dropped: Callable[[str], bool]) -> Message:
 
 
 def _has_results(message: Message) -> bool:
-    return any(type(block) is ToolResult for block in message.blocks)
+    return ToolResult in message.kinds
 
 
 def _note(rule: str, index: int, what: str) -> Note:

@@ -11,7 +11,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from translation import plain
-from translation.state import MCP_TOOL_USE
+from translation.outline import MCP_TOOL_USE
 from translation.values import Block, Message, Note, Other, ServerToolResult, ServerToolUse, Text
 
 SERVED = (ServerToolUse, ServerToolResult, Other)

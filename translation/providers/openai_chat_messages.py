@@ -13,6 +13,7 @@ from translation import plain
 from translation.adapter import Target
 from translation.errors import InvalidRequest
 from translation.names import ToolNames
+from translation.outline import LONE, outline
 from translation.patterns import matches
 from translation.toolcall_ids import CallIds
 from translation.values import (
@@ -74,10 +75,10 @@ class History:
         out: list[Json] = []
         if system:
             out.append({"role": self._profile.system_role, "content": system})
-        for index, message in enumerate(self._request.messages):
-            only = message.blocks[0] if len(message.blocks) == 1 else None
-            if type(only) is Text and only.text and message.role in self._terse:
-                out.append({"role": message.role, "content": only.json})
+        messages, terse = self._request.messages, self._terse
+        for index, (message, text) in enumerate(zip(messages, map(LONE, outline.all(messages)), strict=True)):
+            if text is not None and message.role in terse:
+                out.append({"role": message.role, "content": text.json})
                 continue
             match message.role:
                 case "assistant":
@@ -201,11 +202,11 @@ class History:
         parts: list[Json] = []
         lifted: list[Json] = []
         for index, block in enumerate(blocks):
-            if type(block) is Text:
-                parts += [_text(block.text)] if block.text else []
-                continue
             if type(block) is ToolResult:
                 out.append(self._result(block, lifted))
+                continue
+            if type(block) is Text:
+                parts += [_text(block.text)] if block.text else []
                 continue
             for piece in self._pieces(block):
                 parts += self._part(piece, f"messages.{place}.content.{index}", new=place >= self._newest)
@@ -233,6 +234,11 @@ class History:
 
     def _result(self, result: ToolResult, lifted: list[Json]) -> Json:
         id_ = self._ids.result(result.tool_use_id)
+        in_text = self._profile.tool_results == "user_text"
+        if len(result.blocks) == 1 and not result.is_error and not in_text:
+            only = result.blocks[0]
+            if type(only) is Text and only.text:
+                return {"role": "tool", "tool_call_id": id_, "content": only.json}
         texts: list[str] = []
         files: list[Json] = []
         for block in result.blocks:
@@ -251,7 +257,7 @@ class History:
             lifted.append(_text(f"[from the result of {name}, call {id_}]"))
             lifted += files
         content = f"Error: {content}" if result.is_error else content
-        if self._profile.tool_results == "user_text":
+        if in_text:
             return {"role": "user", "content": f"Tool Result ({self._called.get(result.tool_use_id, id_)}):\n{content}"}
         return {"role": "tool", "tool_call_id": id_, "content": _known(content, result.blocks)}
 
