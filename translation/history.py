@@ -163,6 +163,8 @@ class _Repair:
     def _user(self, start: int, group: Sequence[Message]) -> Iterator[Message]:
         if self._native and is_acceptable(group, self._open):
             yield from group
+        elif not self._open and len(group) == 1 and outline(group[0]).answered == ():
+            yield group[0]
         else:
             yield self._rewritten(start, group)
         self._open = ()
