@@ -28,6 +28,7 @@ MODELS = {
     "openai-responses": "gpt-5.5",
     "openrouter": "google/gemini-3",
     "minimax": "MiniMax-M2",
+    "anthropic": "claude-opus-4-6",
 }
 READ = {"name": "Read", "input_schema": {"type": "object", "properties": {"path": {"type": "string"}}}}
 TOOLS = [READ, {**READ, "name": "ReadFile"}, {**READ, "name": "Bash"}]
@@ -451,6 +452,24 @@ def test_odd_framing_is_read_at_any_cut(body: bytes) -> None:
 
 def text(words: str) -> Json:
     return {"type": "text", "text": words}
+
+
+@pytest.mark.parametrize("provider", MODELS)
+@pytest.mark.parametrize(
+    ("said", "heard"),
+    [
+        (b"worker 3 ran out of memory", "worker 3 ran out of memory"),
+        (b'"ran out of memory"', '"ran out of memory"'),
+        (b'{"message":"ran out of memory"}', "ran out of memory"),
+        (b'{"error":{"message":"ran out of memory"}}', "ran out of memory"),
+        (b"<html>", "the upstream ended its stream with an error"),
+        (b'{"reason":1}', "the upstream ended its stream with an error"),
+        (b"\xff", "the upstream ended its stream with an error"),
+    ],
+)
+def test_an_error_event_keeps_its_words_in_every_dialect(provider: str, said: bytes, heard: str) -> None:
+    assert answer(provider, b"event: error\ndata: %b\n\n" % said) == ([], heard, None)
+    assert answer(provider, b"event: error\ndata: %b" % said, b"\n\ndata: [DONE]\n\n")[1] == heard
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ from translation.providers.openai_responses_wire import (
     odd_frame,
     written,
 )
-from translation.refusals import Complaint, read
+from translation.refusals import Complaint, cried, read
 from translation.sse import SSEDecoder, apart
 from translation.unicode import Halves, check_utf8
 from translation.unreadable import UNREADABLE
@@ -78,7 +78,11 @@ class ResponsesStream:
         out: list[Event] = []
         try:
             for name, data in read():
-                if not self._ended:
+                if self._ended:
+                    break
+                if name == "error":
+                    self._end(Failed(in_band(cried(data))), out)
+                else:
                     self._frame(name, data, out)
         except UpstreamProtocolError as error:
             self._end(Failed(error), out)
