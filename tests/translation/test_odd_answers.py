@@ -186,6 +186,49 @@ def test_what_follows_a_finish_reason_is_heard_unless_it_was_said(events: list[J
     assert ("|".join(shown).replace(" ", ""), ended[-len(end) :]) == (said, end)
 
 
+HARMONY = [
+    ("functions.Read", "Read"),
+    ("Read<|channel|>commentary", "Read"),
+    ("Read<|channel|", "Read"),
+    ("functions.Read<|constrain|>json", "Read"),
+    ("assistant<|channel|>commentary to=functions.ReadFile", "ReadFile"),
+    ("<|start|>assistant to=Bash<|channel|>analysis", "Bash"),
+    ("functions.Write", "functions.Write"),
+    ("assistant<|channel|>analysis", "assistant<|channel|>analysis"),
+    ("Read<|channel|>Bash", "Read<|channel|>Bash"),
+    ("browser.Read", "browser.Read"),
+    ("functions.v1.Read", "functions.v1.Read"),
+]
+
+
+@pytest.mark.parametrize(("told", "name"), HARMONY)
+def test_a_name_with_pieces_of_gpt_oss_s_format_is_the_tool_that_it_means(told: str, name: str) -> None:
+    item = {"type": "function_call", "id": "f", "call_id": "c", "name": told, "arguments": ONE}
+    done = {"type": "response.completed", "response": {"status": "completed", "output": [item]}}
+    call = {"id": "a", "function": {"name": told, "arguments": ONE}}
+    assert called(piece(ONE, told, "a")) == [(name, P1)]
+    assert called(piece("", told, "a"), piece(ONE, told)) == [(name, P1)]
+    assert calls(answer("vllm", sse(whole("tool_calls", tool_calls=[call]))[6:])[0]) == [(name, P1)]
+    assert calls(answer("openai-responses", sse(done))[0]) == [(name, P1)]
+    assert calls(answer("openai-responses", msgspec.json.encode(done["response"]))[0]) == [(name, P1)]
+
+
+@pytest.mark.parametrize("provider", ["openai", "openai-responses"])
+def test_a_client_s_own_name_like_that_stays(provider: str) -> None:
+    profile = PROFILES[provider]
+    target = Target(provider, MODELS[provider], profile)
+    tools = [{**READ, "name": name} for name in ("Read", "functions.Read", "functions.Bash")]
+    request = parse(msgspec.json.encode({**REQUEST, "tools": tools}), "", ())
+    sent = adapter(profile).build(request, target)
+    for told in ("functions.Read", "functions.Bash", *dict(sent.names)):
+        item = {"type": "function_call", "id": "f", "call_id": "c", "name": told, "arguments": ONE}
+        done = {"type": "response.completed", "response": {"status": "completed", "output": [item]}}
+        chat = ending(piece(ONE, told, "a"), "tool_calls")
+        events = adapter(profile).decoder(request, target, sent, "").feed(sse(chat if provider == "openai" else done))
+        started = next(event for event in events if isinstance(event, ToolStarted))
+        assert started.name == dict(sent.names).get(told, told)
+
+
 def whole(finish: str | None = "stop", **message: Any) -> Json:
     return {"choices": [{"index": 0, "message": message, "finish_reason": finish}]}
 
