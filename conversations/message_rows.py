@@ -9,6 +9,7 @@ from conversations.store.others import COMPRESSED, PACKED
 from conversations.store.packing import compress, pack
 from conversations.store.reads import Node
 from conversations.store.writes import Answered, MessageRow
+from translation.client.marks import dump_written
 from translation.client.stored import dump_blocks, dump_content
 from translation.values import Block, Message, Request, Role, ToolResult
 
@@ -28,8 +29,10 @@ def messages(
     head = Node(chain[-1] if chain else b"", depth + len(chain) - stored, answers)
     if storage == "minimal":
         return (), head
+    # Claude Code's breakpoints move with each turn, and its histories come whole.
+    dump = dump_content if conversation.row.recognised == "session" else dump_written
     new = [
-        (message.role, hash_, _content(message, storage))
+        (message.role, hash_, dump(message) if storage == "full" else _outline(message))
         for message, hash_ in zip(request.messages[stored:], chain[stored:], strict=True)
     ]
     parent = chain[stored - 1] if stored else b""
@@ -77,12 +80,10 @@ def _answered(new: list[New]) -> int:
 
 def kept(content: bytes, message: Message, storage: str) -> bytes:
     """What is stored of an answer's content."""
-    return content if storage == "full" else _content(message, storage)
+    return content if storage == "full" else _outline(message)
 
 
-def _content(message: Message, storage: str) -> bytes:
-    if storage == "full":
-        return dump_content(message)
+def _outline(message: Message) -> bytes:
     return msgspec.json.encode([{"type": _kind(block), "size": len(dump_blocks((block,)))} for block in message.blocks])
 
 

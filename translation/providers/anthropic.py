@@ -7,9 +7,9 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from translation.adapter import Decoder, Target, UpstreamRequest
-from translation.client.stored import dump_blocks, dump_message
+from translation.client.stored import MARK, dump_blocks, dump_message
 from translation.errors import BridgeError
-from translation.providers.anthropic_cache import MARK, marked
+from translation.providers.anthropic_cache import marked, spared
 from translation.providers.anthropic_errors import refusal
 from translation.providers.anthropic_history import lacks_thinking, legal, without_thinking
 from translation.providers.anthropic_state import UNSIGNED
@@ -77,12 +77,7 @@ class Anthropic:
 
 def _wanted(request: Request, target: Target, messages: tuple[Message, ...], given: Fields) -> Fields:
     """The fields that are the bridge's matter; most of the time each is what the client wrote."""
-    raws = [message.raw or dump_message(message) for message in messages]
-    written = given.get("messages", b"")
-    items = _items(written) if written else []
-    if raws != items or not written:
-        written = _array(marked(messages, raws, items) if MARK in written else raws)
-    wanted = {"messages": written}
+    wanted = {"messages": _messages(request, messages, given)}
     if request.model != target.model:
         wanted["model"] = json_string(target.model)
     if request.system:
@@ -92,6 +87,18 @@ def _wanted(request: Request, target: Target, messages: tuple[Message, ...], giv
     if request.stream != (given.get("stream") == b"true"):
         wanted["stream"] = b"true" if request.stream else b"false"
     return wanted
+
+
+def _messages(request: Request, messages: tuple[Message, ...], given: Fields) -> bytes:
+    raws = [message.raw or dump_message(message) for message in messages]
+    written = given.get("messages", b"")
+    items = _items(written) if written else []
+    if raws == items and written:
+        return written
+    if len(raws) > len(items) and any(MARK in raw for raw in raws):
+        last = [MARK + given["cache_control"]] if "cache_control" in given else []  # on whatever the last block is
+        raws = spared(messages, raws, items + last, request.raw_tools + request.raw_system)
+    return _array(marked(messages, raws, items) if MARK in written else raws)
 
 
 def _thinking_off(fields: Fields) -> Fields:
