@@ -125,11 +125,12 @@ def _headers(request: Request) -> tuple[tuple[str, str], ...]:
 
 
 def _spelled(request: Request, notes: list[Note]) -> Fields:
+    temperature, top_p = _sampling(_temperature(request.temperature, notes), request.top_p, notes)
     values: dict[str, object] = {
         "model": request.model,
         "max_tokens": request.max_tokens,
-        "temperature": _temperature(request.temperature, notes),
-        "top_p": request.top_p,
+        "temperature": temperature,
+        "top_p": top_p,
         "top_k": request.top_k,
         "stop_sequences": _stops(request.stop_sequences, notes) or None,
         "thinking": _thinking(request.thinking) if request.thinking else None,
@@ -147,6 +148,18 @@ def _temperature(given: float | None, notes: list[Note]) -> float | None:
     what = f"temperature: {given} became {HOTTEST}, the most that Anthropic takes"
     notes.append(Note("degradation", "temperature-limited", what))
     return HOTTEST
+
+
+def _sampling(temperature: float | None, top_p: float | None, notes: list[Note]) -> tuple[float | None, float | None]:
+    """Chat clients like to send both, and newer models refuse that. Where one says nothing, the other one counts."""
+    if temperature is None or top_p is None:
+        return temperature, top_p
+    if temperature == 1 and top_p != 1:
+        return None, top_p
+    if top_p != 1:
+        what = f"top_p: {top_p} was left out, since Anthropic takes it or a temperature, not both"
+        notes.append(Note("degradation", "top-p-dropped", what))
+    return temperature, None
 
 
 def _stops(given: tuple[str, ...], notes: list[Note]) -> tuple[str, ...]:

@@ -270,6 +270,28 @@ def test_effort_is_the_canonical_one() -> None:
     assert b'"output_config":{"effort":"low"}' in body
 
 
+@pytest.mark.parametrize(
+    ("temperature", "top_p", "expected", "rules"),
+    [
+        (0.7, 0.9, {"temperature": 0.7}, ["top-p-dropped"]),
+        (0.7, 1, {"temperature": 0.7}, []),
+        (1, 0.9, {"top_p": 0.9}, []),
+        (1, 1, {"temperature": 1.0}, []),
+        (2, 0.9, {"top_p": 0.9}, ["temperature-limited"]),
+        (None, 0.9, {"top_p": 0.9}, []),
+    ],
+)
+def test_anthropic_is_told_a_temperature_or_top_p(
+    temperature: float | None, top_p: float, expected: dict[str, float], rules: list[str]
+) -> None:
+    """`temperature` and `top_p` cannot both be specified for this model. Please use only one."""
+    target = Target("anthropic", "claude-opus-4-6", PROFILES["anthropic"])
+    sent = adapters.adapter(target.profile).build(parsed(temperature=temperature, top_p=top_p).request, target)
+    found = msgspec.json.decode(sent.body)
+    assert {name: found[name] for name in ("temperature", "top_p") if name in found} == expected
+    assert [note.rule for note in sent.notes] == rules
+
+
 def test_what_anthropic_refuses_and_openai_takes_is_limited() -> None:
     anthropic = Target("anthropic", "claude", PROFILES["anthropic"])
     bare = {"type": "function", "function": {"name": "now", "parameters": {}}}
