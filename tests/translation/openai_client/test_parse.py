@@ -154,8 +154,15 @@ def test_a_wrong_call_is_named_by_its_path(call: object, complaint: str) -> None
     assert refused(HELLO, {"role": "assistant", "tool_calls": [call]}).startswith(complaint)
 
 
-def test_there_must_be_a_message_that_is_not_the_systems() -> None:
-    assert refused({"role": "system", "content": "x"}) == "messages: at least one message of the user is required"
+def test_where_only_the_system_speaks_its_last_message_is_the_users() -> None:
+    request = parsed({"role": "system", "content": "a"}, {"role": "developer", "content": "b"}).request
+    assert (request.system, request.messages) == ((Text("a"),), (Message("user", (Text("b"),)),))
+    assert said({"role": "system", "content": "x"}) == (Message("user", (Text("x"),)),)
+
+
+def test_there_must_be_a_message_and_not_too_many() -> None:
+    with pytest.raises(InvalidRequest, match="messages: at least one message is required"):
+        parse(b'{"model":"m","messages":[]}')
     body = msgspec.json.encode({"model": "m", "messages": [HELLO] * 100_001})
     with pytest.raises(InvalidRequest, match="at most 100000 items"):
         parse(body)
