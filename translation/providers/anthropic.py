@@ -77,7 +77,13 @@ class Anthropic:
 
 def _wanted(request: Request, target: Target, messages: tuple[Message, ...], given: Fields) -> Fields:
     """The fields that are the bridge's matter; most of the time each is what the client wrote."""
-    wanted = {"messages": _messages(request, messages, given)}
+    raws = [message.raw or dump_message(message) for message in messages]
+    written = given.get("messages", b"")
+    items = _items(written) if written else []
+    if raws != items or not written:
+        told = _array(raws)
+        written = _marked(request, messages, raws, items, given) if MARK in told or MARK in written else told
+    wanted = {"messages": written}
     if request.model != target.model:
         wanted["model"] = json_string(target.model)
     if request.system:
@@ -89,16 +95,14 @@ def _wanted(request: Request, target: Target, messages: tuple[Message, ...], giv
     return wanted
 
 
-def _messages(request: Request, messages: tuple[Message, ...], given: Fields) -> bytes:
-    raws = [message.raw or dump_message(message) for message in messages]
-    written = given.get("messages", b"")
-    items = _items(written) if written else []
-    if raws == items and written:
-        return written
-    if len(raws) > len(items) and any(MARK in raw for raw in raws):
+def _marked(
+    request: Request, messages: tuple[Message, ...], raws: list[bytes], items: list[bytes], given: Fields
+) -> bytes:
+    """Messages that are not the client's `items`, with the cache breakpoints that they had."""
+    if len(raws) > len(items):
         last = [MARK + given["cache_control"]] if "cache_control" in given else []  # on whatever the last block is
         raws = spared(messages, raws, items + last, request.raw_tools + request.raw_system)
-    return _array(marked(messages, raws, items) if MARK in written else raws)
+    return _array(marked(messages, raws, items))
 
 
 def _thinking_off(fields: Fields) -> Fields:
@@ -125,7 +129,7 @@ def _headers(request: Request) -> tuple[tuple[str, str], ...]:
 
 
 def _spelled(request: Request, notes: list[Note]) -> Fields:
-    temperature, top_p = _sampling(_temperature(request.temperature, notes), request.top_p, notes)
+    temperature, top_p = _sampling(request, notes)
     values: dict[str, object] = {
         "model": request.model,
         "max_tokens": request.max_tokens,
@@ -142,16 +146,13 @@ def _spelled(request: Request, notes: list[Note]) -> Fields:
     return {name: msgspec.json.encode(value) for name, value in values.items() if value is not None}
 
 
-def _temperature(given: float | None, notes: list[Note]) -> float | None:
-    if given is None or given <= HOTTEST:
-        return given
-    what = f"temperature: {given} became {HOTTEST}, the most that Anthropic takes"
-    notes.append(Note("degradation", "temperature-limited", what))
-    return HOTTEST
-
-
-def _sampling(temperature: float | None, top_p: float | None, notes: list[Note]) -> tuple[float | None, float | None]:
+def _sampling(request: Request, notes: list[Note]) -> tuple[float | None, float | None]:
     """Chat clients like to send both, and newer models refuse that. Where one says nothing, the other one counts."""
+    temperature, top_p = request.temperature, request.top_p
+    if temperature is not None and temperature > HOTTEST:
+        what = f"temperature: {temperature} became {HOTTEST}, the most that Anthropic takes"
+        notes.append(Note("degradation", "temperature-limited", what))
+        temperature = HOTTEST
     if temperature is None or top_p is None:
         return temperature, top_p
     if temperature == 1 and top_p != 1:
