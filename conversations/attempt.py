@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from copy import copy
 from functools import partial
 
 from conversations.redaction import scrub
@@ -35,6 +36,7 @@ NEVER_ENDING = Ending()
 # What is stored before it is shown, numbered, or ends the turn: most reads bring only words.
 MATTERS: frozenset[type] = frozenset({ToolStarted, ToolArguments, ToolEnded, ToolDropped, Finished, Failed})
 Show = Callable[[list[WireEvent]], bool]  # whether the client takes more
+Mark = tuple[int, Writer]  # how many events were said, and what says the next one
 
 
 class Attempt:
@@ -188,6 +190,16 @@ class Attempt:
         self.accumulator, self._writer, self.start = before.accumulator, before._writer, Relayed(b"")
         self._blocks = before._blocks
         return self.end_round()
+
+    def mark(self) -> Mark:
+        return len(self.accumulator.said), copy(self._writer)
+
+    def rewind(self, mark: Mark) -> None:
+        """Take back what was said since, which nobody was shown: no block was open then."""
+        said, writer = self.accumulator.said[: mark[0]], copy(mark[1])
+        self.accumulator, self._writer = Accumulator(), writer
+        self.accumulator.feed(said)
+        self._blocks = writer if isinstance(writer, BlockWriter) else None
 
     def end_round(self) -> list[WireEvent]:
         """Close what is open: the message goes on, but not with what this attempt brought."""

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from conversations import ids, records, sent_rows, usage_rows
-from conversations.attempt import Attempt
+from conversations.attempt import Attempt, Mark
 from conversations.hosted_runs import Runs
 from conversations.preparing import continued
 from conversations.store.hosted import SaveRound
@@ -52,6 +52,7 @@ class HostedTurn(Turn):
         self._after: Finished | None = None  # what ends the message once the results are there
         self._next: asyncio.Task[list[WireEvent]] | None = None
         self._told_before = 0
+        self._mark: Mark | None = None  # where the round began that goes on with the message
         self._nudged = asyncio.Event()
         self._over = False
         super().__init__(*given)
@@ -121,7 +122,8 @@ class HostedTurn(Turn):
     def _restart(self) -> None:
         before = self.attempt
         super()._restart()
-        if self._round > 1:
+        if self._mark is not None:
+            before.rewind(self._mark)
             self.attempt.go_on(before)
 
     def _forget_calls(self) -> None:
@@ -171,12 +173,7 @@ class HostedTurn(Turn):
     @property
     def _is_read(self) -> bool:
         """A round that has called tools waits for nothing but them, whether or not its last read showed anything."""
-        return super()._is_read or bool(self._runs)
-
-    @property
-    def _shows_parts(self) -> bool:
-        """Rounds are read one by one, and what later ones write cannot be taken back."""
-        return super()._shows_parts or self._round > 1
+        return self._over or bool(self._runs)
 
     async def _spend(self, finished: Finished) -> None:
         await self._count(finished)
@@ -238,6 +235,8 @@ class HostedTurn(Turn):
         self.errand.next_round(continued(self.prepared, self.accumulator.content))
         self.attempt = self._new_attempt()
         self.attempt.go_on(before)
+        self._mark = self.attempt.mark()
+        self._shown = self._shows_parts
         return await self._begin()
 
     def _went_on(self) -> list[WireEvent]:

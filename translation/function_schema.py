@@ -1,7 +1,7 @@
 """A tool's JSON Schema as OpenAI's family takes it: the bytes that the client wrote, unless they would be refused.
 
-OpenAI wants a root of type `object` with `properties`, and `items` in every array, which neither JSON Schema nor
-Anthropic ask for.
+OpenAI wants a root of type `object` with `properties`, and one schema as `items` in every array, which neither JSON
+Schema nor Anthropic ask for.
 """
 
 from typing import Any
@@ -35,8 +35,8 @@ MERGED = "tools.{}.input_schema: the alternatives at its root were merged into o
 
 def function_schema(schema: bytes, *, moonshot: bool = False) -> Parameters:
     if moonshot:
-        return _FLAVORED.get(schema, lambda: _flavored(_object(_with_items(schema))))
-    return _SEEN.get(schema, lambda: _object(_with_items(schema)))
+        return _FLAVORED.get(schema, lambda: _flavored(_object(_with_items(schema, moonshot=True))))
+    return _SEEN.get(schema, lambda: _object(_with_items(schema, moonshot=False)))
 
 
 def _flavored(parameters: Parameters) -> Parameters:
@@ -76,12 +76,12 @@ def _merged(schema: bytes) -> Parameters:
     return Parameters(Raw(msgspec.json.encode(merged)), merged=not LOST_AT_ROOT.isdisjoint(flat))
 
 
-def _with_items(schema: bytes) -> bytes:
-    if b'"array"' not in schema:
+def _with_items(schema: bytes, *, moonshot: bool) -> bytes:
+    if b'"array"' not in schema and b'"items"' not in schema:
         return schema
     try:
         root = msgspec.json.decode(schema)
-        filled = _filled(root)
+        filled = _filled(root if moonshot else _respelled(root))
         return schema if filled == root else msgspec.json.encode(filled)
     except UNREADABLE:  # nested too deeply, or a number that no computer holds
         return schema
@@ -94,4 +94,16 @@ def _filled(node: Any) -> Any:
     kind = node.get("type")
     if (kind == "array" or (isinstance(kind, list) and "array" in kind)) and "items" not in node:
         out["items"] = {}
+    return out
+
+
+def _respelled(node: Any) -> Any:
+    """`[{'type': 'number'}] is not of type 'object', 'boolean'`: tuples in the spelling of 2020-12."""
+    if not isinstance(node, dict):
+        return node
+    out = {keyword: inside(keyword, value, _respelled) for keyword, value in node.items()}
+    if isinstance(positions := out.get("items"), list):
+        more = out.pop("additionalItems", None)
+        out |= {"prefixItems": list(map(_respelled, positions))} if positions else {}
+        out["items"] = more if isinstance(more, dict) else {}
     return out

@@ -5,18 +5,27 @@ same alias in every request, in `tools`, in the tool choice and in the history.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from functools import lru_cache
 from hashlib import sha256
 
 ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
 LEGAL = re.compile(r"[A-Za-z0-9_-]+")
+HARMONY = re.compile(r"<\|.*?(?:\|>|$)|\s")  # the marks of gpt-oss's format
 LETTER_FIRST = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
 def is_name(text: str) -> bool:
     """Whether a client could send it back: a name or an id that is not empty, of printable characters."""
     return bool(text) and text.isprintable()
+
+
+def meant(name: str, offered: Set[str]) -> str:
+    """The one offered tool that a name means which has pieces of gpt-oss's format in it, as servers leave them there:
+    `functions.f`, `f<|channel|>commentary`, `assistant<|channel|>commentary to=functions.f`. "" where it is not one.
+    """
+    found = {piece.removeprefix("to=").removeprefix("functions.") for piece in HARMONY.split(name)} & offered
+    return found.pop() if len(found) == 1 else ""
 
 
 class ToolNames:

@@ -71,6 +71,11 @@ def heard(status: int, body: bytes) -> Complaint:
     return read(body) or Complaint(words or f"the upstream answered {status} without a readable error")
 
 
+def cried(data: bytes) -> Complaint:
+    """What an `error` event says, in any of those shapes or in plain words."""
+    return read(data) or Complaint(_plain(data) or "the upstream ended its stream with an error")
+
+
 def _plain(body: bytes) -> str:
     try:
         text = body.decode().strip()

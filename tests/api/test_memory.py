@@ -659,6 +659,26 @@ def always_called_the_same(block: dict[str, Any], *, stream: bool) -> Answer:
     return sse_answer(*(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events))
 
 
+@pytest.mark.parametrize("way", ["thread", "append", "result"])
+def test_stored_messages_go_to_anthropic_with_their_cache_breakpoints(
+    like_anthropic: Served, connect: Connect, way: str
+) -> None:
+    """A document that was marked once is read from the cache whenever the conversation goes on."""
+    client, headers = connect(like_anthropic), {"x-conversation-id": "c"} if way == "append" else {}
+    asked: dict[str, Any] = {"model": "anthropic/m", "tools": [TOOL]}
+    mark = {"cache_control": {"type": "ephemeral"}}
+    first = {"role": "user", "content": [{"type": "text", "text": "A long document.", **mark}]}
+    call = {"type": "tool_use", "id": "toolu_1", "name": "get_weather", "input": {"city": "Oslo"}}
+    for block in (call, {"type": "text", "text": "ok"}):
+        like_anthropic.upstream.queue("/v1/messages", always_called_the_same(block, stream=False))
+    answer = client.ask(first, headers=headers, **asked, **(threaded() if way == "thread" else {})).json()
+    more = threaded(answer["id"]) if way == "thread" else {}
+    mode = {"x-conversation-mode": "append"} if way == "append" else {}
+    assert client.ask(result(answer["content"][0]["id"]), headers={**headers, **mode}, **asked, **more).is_success
+    assert like_anthropic.sent()["messages"][0] == first
+    assert len(like_anthropic.sent()["messages"]) == 3
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_threads_whose_messages_an_upstream_calls_the_same_are_two(
     like_anthropic: Served, connect: Connect, stream: bool

@@ -67,6 +67,45 @@ def test_round_whose_end_comes_alone_is_over(tools: Tools, claude: AnthropicPeer
     assert kinds(answer["content"]) == ["mcp_tool_use", "mcp_tool_result", "text"]
 
 
+@pytest.mark.parametrize("breaks_in", ["text", "call"])
+def test_later_round_that_breaks_is_asked_for_again_while_nothing_was_shown(
+    serve: Serve, tool_server: ScriptedUpstream, claude: AnthropicPeer, breaks_in: str
+) -> None:
+    """Who asked for no stream has seen nothing before the end, whatever the upstream said before it broke."""
+    tool_server.reset()
+    claude.reset()
+    served = serve(BRIDGE_TOOL_HOSTS="127.0.0.1", BRIDGE_UPSTREAM_RETRIES="2", ANTHROPIC_UPSTREAM_URL=claude.url)
+    tools = Tools(served, tool_server, Client(served.bridge.url, served.records.issue(hosted_tools=True)))
+    tools.register()
+    tool_server.queue("/weather", json_answer(SUNNY))
+    first, again = ({"type": "tool_use", "id": f"toolu_0{n}", "name": "weather", "input": {"city": "B"}} for n in "12")
+    half: list[dict[str, Any]] = [{"type": "text", "text": "It is"}, *([again] if breaks_in == "call" else [])]
+    *said, _, _ = answered(half, "end_turn", stream=True).steps
+    claude.queue("/messages", answered([first], "tool_use", stream=True))
+    claude.queue("/messages", sse_answer(*said[:-1]), sse_answer(*said))
+    claude.queue("/messages", answered([{"type": "text", "text": "Sunny."}], "end_turn", stream=True))
+    answer = tools.client.ask("How is the weather?", model="claude/claude-x").json()
+    assert kinds(answer["content"]) == ["mcp_tool_use", "mcp_tool_result", "text"]
+    assert (answer["content"][-1]["text"], answer["stop_reason"]) == ("Sunny.", "end_turn")
+    assert len(tool_server.requests) == 1
+    assert len({request.body for request in claude.requests[1:]}) == 1
+    (turn,) = served.records.turns(tools.client.api_key)
+    assert (turn.status, turn.tool_count, turn.rounds.count()) == ("complete", 1, 1)
+    tools.client.close()
+
+
+def test_later_round_that_breaks_after_it_was_shown_ends_the_stream(tools: Tools, claude: AnthropicPeer) -> None:
+    tools.register()
+    tools.server.queue("/weather", json_answer(SUNNY))
+    use = {"type": "tool_use", "id": "toolu_01", "name": "weather", "input": {"city": "Berlin"}}
+    claude.queue("/messages", answered([use], "tool_use", stream=True))
+    *said, _, _ = answered([{"type": "text", "text": "It is"}], "end_turn", stream=True).steps
+    claude.queue("/messages", sse_answer(*said))
+    events = tools.client.events("How is the weather?", model="claude/claude-x")
+    assert names(events)[-1] == "error"
+    assert len(claude.requests) == 2
+
+
 @pytest.mark.parametrize("waits_for", ["tool", "model"])
 def test_the_same_request_again_attaches_while_the_turn_waits(tools: Tools, waits_for: str) -> None:
     """For a tool, or for what the model says of its result; the first client leaves meanwhile."""

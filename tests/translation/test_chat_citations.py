@@ -44,6 +44,7 @@ EXPECTED = [
         (TEXT, NOTED, NOTED, *END),
         (chunk({"content": "Sun", "annotations": TOLD[:1]}), chunk({"content": "ny.", "annotations": TOLD[1:]}), *END),
         (TEXT, {"choices": [{"message": {"content": "Sunny.", "annotations": TOLD}, "finish_reason": "stop"}]}),
+        (TEXT, chunk({"annotations": [{"type": "url_citation", **page} for page in PAGES]}), *END),
         (TEXT, NOTED, piece('{"path":"1"}', "Read", "a"), chunk(finish="tool_calls"), b"[DONE]"),
     ],
 )

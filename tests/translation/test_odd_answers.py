@@ -28,6 +28,7 @@ MODELS = {
     "openai-responses": "gpt-5.5",
     "openrouter": "google/gemini-3",
     "minimax": "MiniMax-M2",
+    "anthropic": "claude-opus-4-6",
 }
 READ = {"name": "Read", "input_schema": {"type": "object", "properties": {"path": {"type": "string"}}}}
 TOOLS = [READ, {**READ, "name": "ReadFile"}, {**READ, "name": "Bash"}]
@@ -183,6 +184,49 @@ def test_what_follows_a_finish_reason_is_heard_unless_it_was_said(events: list[J
     content, ended, _ = answer("openai", sse(*events, b"[DONE]"))
     shown = [block.get("text") or block.get("thinking") or json.dumps(block.get("input")) for block in content]
     assert ("|".join(shown).replace(" ", ""), ended[-len(end) :]) == (said, end)
+
+
+HARMONY = [
+    ("functions.Read", "Read"),
+    ("Read<|channel|>commentary", "Read"),
+    ("Read<|channel|", "Read"),
+    ("functions.Read<|constrain|>json", "Read"),
+    ("assistant<|channel|>commentary to=functions.ReadFile", "ReadFile"),
+    ("<|start|>assistant to=Bash<|channel|>analysis", "Bash"),
+    ("functions.Write", "functions.Write"),
+    ("assistant<|channel|>analysis", "assistant<|channel|>analysis"),
+    ("Read<|channel|>Bash", "Read<|channel|>Bash"),
+    ("browser.Read", "browser.Read"),
+    ("functions.v1.Read", "functions.v1.Read"),
+]
+
+
+@pytest.mark.parametrize(("told", "name"), HARMONY)
+def test_a_name_with_pieces_of_gpt_oss_s_format_is_the_tool_that_it_means(told: str, name: str) -> None:
+    item = {"type": "function_call", "id": "f", "call_id": "c", "name": told, "arguments": ONE}
+    done = {"type": "response.completed", "response": {"status": "completed", "output": [item]}}
+    call = {"id": "a", "function": {"name": told, "arguments": ONE}}
+    assert called(piece(ONE, told, "a")) == [(name, P1)]
+    assert called(piece("", told, "a"), piece(ONE, told)) == [(name, P1)]
+    assert calls(answer("vllm", sse(whole("tool_calls", tool_calls=[call]))[6:])[0]) == [(name, P1)]
+    assert calls(answer("openai-responses", sse(done))[0]) == [(name, P1)]
+    assert calls(answer("openai-responses", msgspec.json.encode(done["response"]))[0]) == [(name, P1)]
+
+
+@pytest.mark.parametrize("provider", ["openai", "openai-responses"])
+def test_a_client_s_own_name_like_that_stays(provider: str) -> None:
+    profile = PROFILES[provider]
+    target = Target(provider, MODELS[provider], profile)
+    tools = [{**READ, "name": name} for name in ("Read", "functions.Read", "functions.Bash")]
+    request = parse(msgspec.json.encode({**REQUEST, "tools": tools}), "", ())
+    sent = adapter(profile).build(request, target)
+    for told in ("functions.Read", "functions.Bash", *dict(sent.names)):
+        item = {"type": "function_call", "id": "f", "call_id": "c", "name": told, "arguments": ONE}
+        done = {"type": "response.completed", "response": {"status": "completed", "output": [item]}}
+        chat = ending(piece(ONE, told, "a"), "tool_calls")
+        events = adapter(profile).decoder(request, target, sent, "").feed(sse(chat if provider == "openai" else done))
+        started = next(event for event in events if isinstance(event, ToolStarted))
+        assert started.name == dict(sent.names).get(told, told)
 
 
 def whole(finish: str | None = "stop", **message: Any) -> Json:
@@ -451,6 +495,24 @@ def test_odd_framing_is_read_at_any_cut(body: bytes) -> None:
 
 def text(words: str) -> Json:
     return {"type": "text", "text": words}
+
+
+@pytest.mark.parametrize("provider", MODELS)
+@pytest.mark.parametrize(
+    ("said", "heard"),
+    [
+        (b"worker 3 ran out of memory", "worker 3 ran out of memory"),
+        (b'"ran out of memory"', '"ran out of memory"'),
+        (b'{"message":"ran out of memory"}', "ran out of memory"),
+        (b'{"error":{"message":"ran out of memory"}}', "ran out of memory"),
+        (b"<html>", "the upstream ended its stream with an error"),
+        (b'{"reason":1}', "the upstream ended its stream with an error"),
+        (b"\xff", "the upstream ended its stream with an error"),
+    ],
+)
+def test_an_error_event_keeps_its_words_in_every_dialect(provider: str, said: bytes, heard: str) -> None:
+    assert answer(provider, b"event: error\ndata: %b\n\n" % said) == ([], heard, None)
+    assert answer(provider, b"event: error\ndata: %b" % said, b"\n\ndata: [DONE]\n\n")[1] == heard
 
 
 @pytest.mark.parametrize(

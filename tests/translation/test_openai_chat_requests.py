@@ -520,6 +520,17 @@ FILLED = {**LIST, "items": {}}
         ({"type": "object", "properties": {"type": LIST}}, {"type": "object", "properties": {"type": FILLED}}),
         ({"type": "object", "additionalProperties": LIST}, {"type": "object", "additionalProperties": FILLED}),
         ({**LIST, "prefixItems": [LIST]}, {**LIST, "prefixItems": [FILLED], "items": {}}),
+        ({**LIST, "items": [LIST, True]}, {**LIST, "prefixItems": [FILLED, True], "items": {}}),
+        (
+            {**LIST, "items": [{"items": [{}]}]},
+            {**LIST, "prefixItems": [{"prefixItems": [{}], "items": {}}], "items": {}},
+        ),
+        (
+            {**LIST, "items": [{}], "additionalItems": {"type": "string"}},
+            {**LIST, "prefixItems": [{}], "items": {"type": "string"}},
+        ),
+        ({"items": [{}], "additionalItems": False, "maxItems": 1}, {"prefixItems": [{}], "items": {}, "maxItems": 1}),
+        ({"anyOf": [{"items": []}]}, {"anyOf": [{"items": {}}]}),
         ({"enum": [LIST], "default": LIST}, {"enum": [LIST], "default": LIST}),
         ({"properties": {"array": {}}, "anyOf": "array"}, {"properties": {"array": {}}, "anyOf": "array"}),
     ],

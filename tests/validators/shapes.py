@@ -53,6 +53,8 @@ def schema_object(schema: object, path: str) -> Iterator[str]:
     for name, inner in (schema.get("properties") or {}).items():
         if isinstance(inner, dict) and inner.get("type") == "array" and "items" not in inner:
             yield f"{path}: In context=('properties', {name!r}), array schema missing items"
+        if isinstance(inner, dict) and isinstance(inner.get("items"), list):
+            yield f"{path}: {inner['items']} is not of type 'object', 'boolean'"
 
 
 def duplicates(values: list[str]) -> set[str]:

@@ -9,7 +9,7 @@ from msgspec import Raw, Struct
 
 from translation.client import options
 from translation.client.blocks import InMessage, blocks, values
-from translation.client.paths import Fields, carried, decode, named, one_of, split, wrong
+from translation.client.paths import BOM, Fields, carried, decode, named, one_of, split, wrong
 from translation.client.tools import tool_choice, tools
 from translation.errors import InvalidRequest
 from translation.memo import Memo
@@ -64,6 +64,8 @@ def parse(body: bytes, version: str, betas: tuple[str, ...], *, counting: bool =
     """`counting` is for `count_tokens`, which takes the same body without `max_tokens`."""
     version = _version(version)
     fields = split(body)
+    if body[:3] == BOM:
+        body = body[3:]  # which goes to Anthropic as it is
     if version != VERSIONS[0]:
         _refuse_sampling(fields, version)
     thread = options.thread(fields["thread"]) if "thread" in fields else None

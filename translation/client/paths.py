@@ -20,6 +20,7 @@ EXPECTED = {
     "bool": "a valid boolean",
 }
 
+BOM = b"\xef\xbb\xbf"
 MAX_FIELDS = 1_000
 CROWD = 1_000_000  # items that a body may have unseen
 
@@ -114,6 +115,8 @@ def carried_fields(path: str, **fields: msgspec.Raw) -> bytes:
 
 def split(body: bytes) -> Fields:
     """The bytes of each field that is not null. Splitting does not look at UTF-8 inside strings: that comes first."""
+    if body[:3] == BOM:
+        body = body[3:]
     try:
         if not body.isascii():
             str(body, "utf-8")

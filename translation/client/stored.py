@@ -1,6 +1,7 @@
 """Content as the store keeps it and histories are compared: one form for whatever a client may have written.
 
-A string and one text block are the same, `cache_control` is gone, and the JSON inside has one spelling.
+A string and one text block are the same, and the JSON inside has one spelling. `cache_control` is gone, unless the
+client leaves its history to the bridge (`marks.py`).
 """
 
 from typing import assert_never
@@ -34,6 +35,7 @@ from translation.values import (
 Json = dict[str, object]
 
 CITED: Json = {"enabled": True}
+MARK = b'"cache_control"'  # it cannot be in a string, where a quote has a backslash before it
 OPTIONS = ("clear_at", "output_config")  # fields of a message beside its role and content
 SET = b'[{"type":"text","text":"","set":'
 BILLING = "x-anthropic-billing-header:"  # Claude Code's, another one in each request
@@ -59,8 +61,13 @@ def parse_told(role: Role, content: bytes) -> Message:
     """What the store puts into a request: an answer is kept with its calls as the model spelled them."""
     message = parse_message(role, content)
     if role != "assistant":
-        return message
+        return _as_written(message, content) if MARK in content and not message.raw else message
     return replace(message, blocks=tuple(map(_respelled, message.blocks)))
+
+
+def _as_written(message: Message, content: bytes) -> Message:
+    """With its cache breakpoints, which are in no value."""
+    return replace(message, raw=b'{"role":%b,"content":%b}' % (json_string(message.role), content))
 
 
 def _respelled(block: Block) -> Block:

@@ -1,6 +1,7 @@
 """Chat messages to canonical ones.
 
-What stands before the first other message as `system` or `developer` is the system prompt. A `tool` message is a tool
+What stands before the first other message as `system` or `developer` is the system prompt; where there is no other, the
+last of them is what the user says, for somebody has to, and OpenAI takes such requests. A `tool` message is a tool
 result, which is the user's in the canonical form; what the user says right after it belongs to the same message.
 """
 
@@ -81,9 +82,11 @@ def conversation(raw: Raw) -> Conversation:
     if len(raws) > MAX_MESSAGES:
         raise wrong("messages", f"List should have at most {MAX_MESSAGES} items")
     given = [_message(bytes(one), f"messages.{index}") for index, one in enumerate(raws)]
-    first = next((index for index, message in enumerate(given) if message.role != "system"), len(given))
-    if first == len(given):
-        raise wrong("messages", "at least one message of the user is required")
+    if not given:
+        raise wrong("messages", "at least one message is required")
+    first = next((index for index, message in enumerate(given) if message.role != "system"), -1)
+    if first < 0:
+        given[-1] = Message("user", given[-1].blocks)
     system = tuple(block for message in given[:first] for block in message.blocks if isinstance(block, Text))
     told = msgspec.json.encode([{"type": "text", "text": block.text} for block in system]) if system else b""
     return Conversation(system, told, tuple(_grouped(given[first:])), tuple(given))

@@ -7,9 +7,9 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from translation.adapter import Decoder, Target, UpstreamRequest
-from translation.client.stored import dump_blocks, dump_message
+from translation.client.stored import MARK, dump_blocks, dump_message
 from translation.errors import BridgeError
-from translation.providers.anthropic_cache import MARK, marked
+from translation.providers.anthropic_cache import marked, spared
 from translation.providers.anthropic_errors import refusal
 from translation.providers.anthropic_history import lacks_thinking, legal, without_thinking
 from translation.providers.anthropic_state import UNSIGNED
@@ -81,7 +81,8 @@ def _wanted(request: Request, target: Target, messages: tuple[Message, ...], giv
     written = given.get("messages", b"")
     items = _items(written) if written else []
     if raws != items or not written:
-        written = _array(marked(messages, raws, items) if MARK in written else raws)
+        told = _array(raws)
+        written = _marked(request, messages, raws, items, given) if MARK in told or MARK in written else told
     wanted = {"messages": written}
     if request.model != target.model:
         wanted["model"] = json_string(target.model)
@@ -92,6 +93,16 @@ def _wanted(request: Request, target: Target, messages: tuple[Message, ...], giv
     if request.stream != (given.get("stream") == b"true"):
         wanted["stream"] = b"true" if request.stream else b"false"
     return wanted
+
+
+def _marked(
+    request: Request, messages: tuple[Message, ...], raws: list[bytes], items: list[bytes], given: Fields
+) -> bytes:
+    """Messages that are not the client's `items`, with the cache breakpoints that they had."""
+    if len(raws) > len(items):
+        last = [MARK + given["cache_control"]] if "cache_control" in given else []  # on whatever the last block is
+        raws = spared(messages, raws, items + last, request.raw_tools + request.raw_system)
+    return _array(marked(messages, raws, items))
 
 
 def _thinking_off(fields: Fields) -> Fields:
@@ -118,11 +129,12 @@ def _headers(request: Request) -> tuple[tuple[str, str], ...]:
 
 
 def _spelled(request: Request, notes: list[Note]) -> Fields:
+    temperature, top_p = _sampling(request, notes)
     values: dict[str, object] = {
         "model": request.model,
         "max_tokens": request.max_tokens,
-        "temperature": _temperature(request.temperature, notes),
-        "top_p": request.top_p,
+        "temperature": temperature,
+        "top_p": top_p,
         "top_k": request.top_k,
         "stop_sequences": _stops(request.stop_sequences, notes) or None,
         "thinking": _thinking(request.thinking) if request.thinking else None,
@@ -134,12 +146,21 @@ def _spelled(request: Request, notes: list[Note]) -> Fields:
     return {name: msgspec.json.encode(value) for name, value in values.items() if value is not None}
 
 
-def _temperature(given: float | None, notes: list[Note]) -> float | None:
-    if given is None or given <= HOTTEST:
-        return given
-    what = f"temperature: {given} became {HOTTEST}, the most that Anthropic takes"
-    notes.append(Note("degradation", "temperature-limited", what))
-    return HOTTEST
+def _sampling(request: Request, notes: list[Note]) -> tuple[float | None, float | None]:
+    """Chat clients like to send both, and newer models refuse that. Where one says nothing, the other one counts."""
+    temperature, top_p = request.temperature, request.top_p
+    if temperature is not None and temperature > HOTTEST:
+        what = f"temperature: {temperature} became {HOTTEST}, the most that Anthropic takes"
+        notes.append(Note("degradation", "temperature-limited", what))
+        temperature = HOTTEST
+    if temperature is None or top_p is None:
+        return temperature, top_p
+    if temperature == 1 and top_p != 1:
+        return None, top_p
+    if top_p != 1:
+        what = f"top_p: {top_p} was left out, since Anthropic takes it or a temperature, not both"
+        notes.append(Note("degradation", "top-p-dropped", what))
+    return temperature, None
 
 
 def _stops(given: tuple[str, ...], notes: list[Note]) -> tuple[str, ...]:

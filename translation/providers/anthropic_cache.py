@@ -1,57 +1,43 @@
-"""Cache breakpoints of messages that could not stay as they were: values have none, the client's own bytes do."""
+"""Cache breakpoints of messages that could not stay as they were, and of those that the store put before them."""
 
-import msgspec
-from msgspec import Raw, Struct
-
-from translation.client.stored import dump_blocks, parse_blocks
+from translation.client.marks import Marks, dump_marked, marks
+from translation.client.stored import MARK, dump_message
 from translation.unicode import json_string
-from translation.values import Block, Message, ServerToolUse, ToolResult, ToolUse
+from translation.values import Message
 
-MARK = b'"cache_control"'
-NONE = (b"", b"null")
-
-
-class _Content(Struct):
-    content: Raw
-
-
-class _Marked(Struct):
-    cache_control: Raw = Raw(b"")
-
-
-_CONTENT = msgspec.json.Decoder(_Content)
-_BLOCKS = msgspec.json.Decoder(list[Raw])
-_MARKED = msgspec.json.Decoder(_Marked)
+MOST = 4  # breakpoints in one request
+HOUR = b'"1h"'  # one that lasts so long may not come after one that does not
 
 
 def marked(messages: tuple[Message, ...], raws: list[bytes], written: list[bytes]) -> list[bytes]:
     """`raws` with the breakpoints of `written` on the blocks of those messages that the bridge has changed."""
     kept = set(raws)
-    lost = {key: mark for raw in written if MARK in raw and raw not in kept for key, mark in _marks(raw)}
+    lost: Marks = {}
+    for raw in written:
+        if MARK in raw and raw not in kept:
+            lost |= marks(raw)
     if not lost:
         return raws
     return [raw if message.raw else _with(message, lost) for message, raw in zip(messages, raws, strict=True)]
 
 
-def _marks(raw: bytes) -> list[tuple[object, bytes]]:
-    content = bytes(_CONTENT.decode(raw).content)
-    blocks = _BLOCKS.decode(content) if content.startswith(b"[") else []
-    marks = [(block, bytes(_MARKED.decode(block).cache_control)) for block in blocks]
-    return [(_key(parse_blocks(b"[%b]" % bytes(block))[0]), mark) for block, mark in marks if mark not in NONE]
+def spared(messages: tuple[Message, ...], raws: list[bytes], written: list[bytes], before: bytes) -> list[bytes]:
+    """`raws` with as many of the stored messages' breakpoints as the client's own, there and in what comes `before`
+    the messages, leave room for: the newest, which are those of the longest prefix."""
+    own, out = set(written), list(raws)
+    left = MOST - before.count(MARK) - sum(raw.count(MARK) for raw in written)
+    lasts, brief = any(HOUR in raw for raw in written), MARK in before and HOUR not in before
+    for index in range(len(raws) - 1, -1, -1):
+        raw = raws[index]
+        if MARK not in raw or raw in own:
+            continue
+        count, hour = raw.count(MARK), HOUR in raw
+        if count > left or (brief if hour else lasts):
+            out[index] = dump_message(messages[index])
+        else:
+            left, lasts = left - count, lasts or hour
+    return out
 
 
-def _with(message: Message, lost: dict[object, bytes]) -> bytes:
-    """The message as it is sent; each breakpoint is used once."""
-    blocks = [_marked(dump_blocks((block,))[1:-1], lost.pop(_key(block), b"")) for block in message.blocks]
-    return b'{"role":%b,"content":[%b]}' % (json_string(message.role), b",".join(blocks))
-
-
-def _marked(block: bytes, mark: bytes) -> bytes:
-    return b'%b,"cache_control":%b}' % (block[:-1], mark) if mark else block
-
-
-def _key(block: Block) -> object:
-    """What a repair leaves of it: a call has its id even with state from the store, a result even if it was filled."""
-    if isinstance(block, ToolUse | ServerToolUse):
-        return "call", block.id
-    return ("result", block.tool_use_id) if type(block) is ToolResult else block
+def _with(message: Message, lost: Marks) -> bytes:
+    return b'{"role":%b,"content":%b}' % (json_string(message.role), dump_marked(message.blocks, lost))

@@ -20,7 +20,7 @@ from translation.errors import (
 )
 from translation.names import is_name
 from translation.overflow import overflow
-from translation.refusals import Complaint, heard, meant, read, retry_after
+from translation.refusals import Complaint, cried, heard, meant, retry_after
 from translation.unreadable import UNREADABLE
 
 # Thinking that is not as Claude wrote it, or not where it has to be.
@@ -68,7 +68,7 @@ def refusal(status: int, headers: dict[str, str], body: bytes) -> BridgeError:
 
 def in_band(data: bytes) -> BridgeError:
     """An `error` event: the status line is gone, the type tells; without one the code."""
-    complaint = read(data) or Complaint("the upstream ended its stream with an error")
+    complaint = cried(data)
     kind = TYPES.get(complaint.type) or meant(complaint.status or 500)
     return _fault(kind, complaint, None, _code(data))
 

@@ -114,7 +114,11 @@ class AnthropicStream:
         try:
             for name, data in take():
                 # What is only like Anthropic may end as others do, and keep a connection alive with nothing.
-                if not self._ended and data.strip() not in (b"", b"[DONE]"):
+                if self._ended or data.strip() in (b"", b"[DONE]"):
+                    continue
+                if name == "error":
+                    self._end(Failed(in_band(data)), out)
+                else:
                     check_utf8(data)
                     try:
                         self._frame(name, data, EVENT.decode(data), out)

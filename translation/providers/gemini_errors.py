@@ -5,6 +5,7 @@ import re
 import msgspec
 from msgspec import Struct
 
+from translation import refusals
 from translation.errors import (
     OPAQUE_STATE_REJECTED,
     BridgeError,
@@ -65,14 +66,23 @@ class _Body(Struct):
 
 
 def failure(status: int, headers: dict[str, str], body: bytes) -> BridgeError:
+    error = _read(body) or Error(message=heard(status, body).message)
+    return described(error, status, retry_after(headers))
+
+
+def in_band(data: bytes) -> BridgeError:
+    """An `error` event, which Google has none of: gateways write it."""
+    error = _read(data)
+    return described(error) if error is not None else refusals.in_band(refusals.cried(data))
+
+
+def _read(body: bytes) -> Error | None:
     try:
         found = msgspec.json.decode(camel(body), type=_Body | list[_Body])
     except UNREADABLE:
-        error = Error(message=heard(status, body).message)
-    else:
-        first = found[:1] if isinstance(found, list) else [found]
-        error = first[0].error if first else Error()
-    return described(error, status, retry_after(headers))
+        return None
+    first = found[:1] if isinstance(found, list) else [found]
+    return first[0].error if first else Error()
 
 
 def described(error: Error, status: int = 0, wait: float | None = None) -> BridgeError:

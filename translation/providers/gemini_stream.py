@@ -21,7 +21,7 @@ from translation.events import (
     ToolStarted,
     WholeBlock,
 )
-from translation.providers.gemini_errors import described
+from translation.providers.gemini_errors import described, in_band
 from translation.providers.gemini_search import citations, joined, search_blocks
 from translation.providers.gemini_state import Piece, State, write
 from translation.providers.gemini_wire import (
@@ -79,8 +79,7 @@ class GeminiDecoder:
             if self._sse is None:
                 self._collect(chunk)
             else:
-                for _, data in self._sse.feed(chunk):
-                    self._event(data, out)
+                self._events(self._sse.feed(chunk), out)
         except BridgeError as error:
             self._fail(error, out)
         except UNREADABLE as error:
@@ -109,8 +108,7 @@ class GeminiDecoder:
 
     def _rest(self, out: list[Event]) -> None:
         if self._sse is not None:
-            for _, data in self._sse.close():
-                self._event(data, out)
+            self._events(self._sse.close(), out)
             return
         whole = decode_answer(b"".join(self._body))
         for chunk in whole if isinstance(whole, list) else [whole]:
@@ -121,6 +119,12 @@ class GeminiDecoder:
         out.append(Failed(error))
 
     # ------------------------------------------------------------ chunks and parts
+
+    def _events(self, events: list[tuple[str, bytes]], out: list[Event]) -> None:
+        for name, data in events:
+            if name == "error" and not self._done:
+                raise in_band(data)
+            self._event(data, out)
 
     def _event(self, data: bytes, out: list[Event]) -> None:
         marker = data.strip()

@@ -5,6 +5,7 @@ from collections.abc import Set
 from translation.arguments import PLACEHOLDERS, Arguments
 from translation.errors import UpstreamProtocolError
 from translation.events import Event, Reason, ToolArguments, ToolDropped, ToolEnded, ToolStarted
+from translation.names import meant
 from translation.providers.openai_chat_wire import Call, Function, arguments_of
 
 WHOLE = ("stop", "tool_use")  # reasons after which every call is meant to be complete
@@ -41,6 +42,7 @@ class Calls:
         self._offered = offered
         self._calls: list[_Call] = []
         self._by_index: dict[int, _Call] = {}
+        self._notes: list[str] = []
 
     def feed(self, given: Call, out: list[Event], *, whole: bool) -> None:
         """A fragment of a call, or the `whole` of it."""
@@ -73,16 +75,15 @@ class Calls:
 
         No call ends before all have been read: what is wrong with one may be asked for again if none was shown.
         """
-        notes: list[str] = []
-        ended = [(call, self._ended(call, reason, notes)) for call in self._calls]
+        ended = [(call, self._ended(call, reason)) for call in self._calls]
         for call, arguments in ended:
             if call.name:
                 self._start(call, out)
                 out.append(ToolEnded(call.number, arguments, state) if arguments else ToolDropped(call.number))
                 state = b"" if arguments else state
-        return tuple(notes)
+        return tuple(self._notes)
 
-    def _ended(self, call: _Call, reason: Reason, notes: list[str]) -> str:
+    def _ended(self, call: _Call, reason: Reason) -> str:
         """Its arguments; "" where it was cut off."""
         if reason not in WHOLE and self._cut(call):
             return ""
@@ -90,7 +91,7 @@ class Calls:
             raise UpstreamProtocolError("the upstream called a tool without naming it")
         arguments, mended = call.arguments.close()
         if mended:
-            notes.append(f"{call.name}: {mended}")
+            self._notes.append(f"{call.name}: {mended}")
         return arguments
 
     @property
@@ -143,8 +144,16 @@ class Calls:
                 if not earlier.started and earlier.name and self._is_whole(earlier):
                     self._start(earlier, out)  # it had nothing but its name: the order is the upstream's
             call.started = True
-            name = self._names.get(call.name, call.name)
-            out.append(ToolStarted(call.number, name, upstream_id=call.id, upstream_name=call.name))
+            called = call.name if call.name in self._offered else self._meant(call.name)
+            name = self._names.get(called, called)
+            out.append(ToolStarted(call.number, name, upstream_id=call.id, upstream_name=called))
         if call.pending:
             out.append(ToolArguments(call.number, call.pending))
             call.pending = ""
+
+    def _meant(self, name: str) -> str:
+        """A client's own name of a tool that has an alias is no riddle."""
+        found = "" if name in self._names.values() else meant(name, self._offered)
+        if found:
+            self._notes.append(f"{found}: the upstream called it {name!r}")
+        return found or name

@@ -25,8 +25,16 @@ class _Page(Struct, frozen=True):
 
 
 class _Annotation(Struct, frozen=True):
+    """Gateways that pass on what the Responses API says have the page's fields here."""
+
     type: str = ""
     url_citation: _Page | None = None
+    url: str | None = None
+    title: str | None = None
+
+    @property
+    def page(self) -> _Page | None:
+        return self.url_citation or (_Page(self.url, self.title) if self.url else None)
 
 
 _decode = msgspec.json.Decoder(list[_Annotation] | None).decode
@@ -43,7 +51,7 @@ def _pages(raw: Raw) -> list[_Page]:
         found = _decode(raw) or []
     except UNREADABLE:
         return []
-    return [each.url_citation for each in found if each.type == "url_citation" and each.url_citation is not None]
+    return [page for each in found if each.type == "url_citation" and (page := each.page) is not None]
 
 
 def is_search(tool: Tool) -> bool:

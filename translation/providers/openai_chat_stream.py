@@ -30,7 +30,7 @@ from translation.providers.openai_chat_wire import (
     thought_of,
     usage_of,
 )
-from translation.refusals import in_band, read
+from translation.refusals import cried, in_band, read
 from translation.sse import MAX_EVENT, SSEDecoder, apart
 from translation.think_text import ThinkText
 from translation.unicode import Halves
@@ -137,9 +137,11 @@ class ChatDecoder(Ending):
         body.append(chunk)
 
     def _frames(self, frames: list[tuple[str, bytes]], out: list[Event]) -> None:
-        for _, data in frames:
+        for name, data in frames:
             if self._over:
                 return
+            if name == "error":
+                raise in_band(cried(data))
             if not data.startswith(b"{"):
                 said = data.strip()
                 if said == b"[DONE]":

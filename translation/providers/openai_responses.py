@@ -57,7 +57,8 @@ class OpenAIResponses:
 
     def decoder(self, request: Request, target: Target, sent: UpstreamRequest, content_type: str) -> Decoder:
         names = dict(sent.names)
-        decoder: Decoder = Sniffed(lambda: ResponsesStream(names), lambda: ResponsesWhole(names))
+        tools = request.tools
+        decoder: Decoder = Sniffed(lambda: ResponsesStream(names, tools), lambda: ResponsesWhole(names, tools))
         if request.output_schema:
             decoder = unfenced(decoder, sent)
         return stopping(decoder, request.stop_sequences) if request.stop_sequences else decoder

@@ -20,6 +20,7 @@ from translation.events import (
     ToolStarted,
     WholeBlock,
 )
+from translation.names import LEGAL, meant
 from translation.providers.openai_responses_errors import POLICIES, in_band
 from translation.providers.openai_responses_items import Item, Items
 from translation.providers.openai_responses_search import citations, search_blocks
@@ -37,10 +38,11 @@ from translation.providers.openai_responses_wire import (
     odd_frame,
     written,
 )
-from translation.refusals import Complaint, read
+from translation.refusals import Complaint, cried, read
 from translation.sse import SSEDecoder, apart
 from translation.unicode import Halves, check_utf8
 from translation.unreadable import UNREADABLE
+from translation.values import Tool
 
 UNENDED = ("in_progress", "queued")  # some servers forget to say so in the response itself
 NAMELESS = "the upstream sent a function_call without a name"
@@ -49,12 +51,13 @@ SILENT = Complaint("the upstream's response failed without a reason")
 
 
 class ResponsesStream:
-    """`names` maps the upstream's names of tools to the client's."""
+    """`names` maps the upstream's names of tools to the client's; `tools` are those that were offered."""
 
-    def __init__(self, names: Mapping[str, str]) -> None:
+    def __init__(self, names: Mapping[str, str], tools: tuple[Tool, ...] = ()) -> None:
         self._sse = SSEDecoder()
         self._halves = Halves()
         self._names = names
+        self._tools = tools
         self._items = Items()
         self._calls = 0
         self._searches = 0
@@ -78,7 +81,11 @@ class ResponsesStream:
         out: list[Event] = []
         try:
             for name, data in read():
-                if not self._ended:
+                if self._ended:
+                    break
+                if name == "error":
+                    self._end(Failed(in_band(cried(data))), out)
+                else:
                     self._frame(name, data, out)
         except UpstreamProtocolError as error:
             self._end(Failed(error), out)
@@ -180,7 +187,16 @@ class ResponsesStream:
             raise UpstreamProtocolError(NAMELESS)
         opened.call, opened.id, opened.call_id = self._calls, item.id or opened.id, item.call_id or item.id or ""
         self._calls += 1
-        out.append(ToolStarted(opened.call, self._names.get(item.name, item.name), opened.call_id, item.name))
+        name = item.name if LEGAL.fullmatch(item.name) else self._meant(item.name)
+        out.append(ToolStarted(opened.call, self._names.get(name, name), opened.call_id, name))
+
+    def _meant(self, name: str) -> str:
+        """Servers of gpt-oss leave pieces of its format in names."""
+        own = {tool.name for tool in self._tools}
+        found = "" if name in own else meant(name, (own - set(self._names.values())) | self._names.keys())
+        if found:
+            self._notes.append(f"{found}: the upstream called it {name!r}")
+        return found or name
 
     def _done(self, frame: Frame, out: list[Event]) -> None:
         item = ITEM.decode(frame.item)

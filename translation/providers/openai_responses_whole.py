@@ -12,13 +12,14 @@ from translation.providers.openai_responses_wire import RESPONSE
 from translation.refusals import read
 from translation.sse import MAX_EVENT
 from translation.unicode import check_utf8, without_halves
+from translation.values import Tool
 
 
 class ResponsesWhole(ResponsesStream):
     """The same items as in a stream, all of them done."""
 
-    def __init__(self, names: Mapping[str, str]) -> None:
-        super().__init__(names)
+    def __init__(self, names: Mapping[str, str], tools: tuple[Tool, ...] = ()) -> None:
+        super().__init__(names, tools)
         self._body: list[bytes] = []
         self._size = 0
 

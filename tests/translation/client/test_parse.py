@@ -353,6 +353,15 @@ def test_tool_with_all_fields() -> None:
     assert read(tools=[wire]).tools == (tool,)
 
 
+def test_a_byte_order_mark_is_no_part_of_a_body() -> None:
+    body = json.dumps({"model": "m", "max_tokens": 1, "messages": [{"role": "user", "content": "a"}]}).encode()
+    request = parse(b"\xef\xbb\xbf" + body, "", ())
+    assert request == parse(body, "", ())
+    assert request.body == body
+    with pytest.raises(InvalidRequest):
+        parse(b"\xef\xbb\xbf\xef\xbb\xbf" + body, "", ())
+
+
 def test_tool_without_a_schema_or_with_nulls_is_accepted() -> None:
     wire = {"name": "t", "type": None, "description": None, "input_schema": None, "strict": None}
     assert read(tools=[wire]).tools == (Tool("t", raw=json.dumps(wire).encode()),)

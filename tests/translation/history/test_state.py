@@ -157,3 +157,4 @@ def test_a_whole_history_is_left_as_it_is() -> None:
     assert restore(CHAT, snapshot, ()) == (CHAT, ())
     assert restore(CHAT, snapshot, CHAT.messages) == (CHAT, ())
     assert continues(request(), snapshot) is None
+    assert continues(CHAT, Snapshot()) is None

@@ -14,6 +14,10 @@ def test_everything_but_the_model_is_passed_on_as_it_is() -> None:
     assert outgoing(asked, "theirs") == b'{"model":"theirs","input":["a", "b"],"encoding_format":"base64"}'
 
 
+def test_a_byte_order_mark_is_no_part_of_a_body() -> None:
+    assert outgoing(parse(b'\xef\xbb\xbf{"model":"m","input":"x"}'), "m") == b'{"model":"m","input":"x"}'
+
+
 @pytest.mark.parametrize(
     ("body", "complaint"),
     [(b'{"model":"m"}', "input: Field"), (b'{"input":"x"}', "model: Field"), (b'{"input":"x","model":5}', "model: In")],

@@ -154,8 +154,15 @@ def test_a_wrong_call_is_named_by_its_path(call: object, complaint: str) -> None
     assert refused(HELLO, {"role": "assistant", "tool_calls": [call]}).startswith(complaint)
 
 
-def test_there_must_be_a_message_that_is_not_the_systems() -> None:
-    assert refused({"role": "system", "content": "x"}) == "messages: at least one message of the user is required"
+def test_where_only_the_system_speaks_its_last_message_is_the_users() -> None:
+    request = parsed({"role": "system", "content": "a"}, {"role": "developer", "content": "b"}).request
+    assert (request.system, request.messages) == ((Text("a"),), (Message("user", (Text("b"),)),))
+    assert said({"role": "system", "content": "x"}) == (Message("user", (Text("x"),)),)
+
+
+def test_there_must_be_a_message_and_not_too_many() -> None:
+    with pytest.raises(InvalidRequest, match="messages: at least one message is required"):
+        parse(b'{"model":"m","messages":[]}')
     body = msgspec.json.encode({"model": "m", "messages": [HELLO] * 100_001})
     with pytest.raises(InvalidRequest, match="at most 100000 items"):
         parse(body)
@@ -268,6 +275,28 @@ def test_effort_is_the_canonical_one() -> None:
     anthropic = Target("anthropic", "claude", PROFILES["anthropic"])
     body = adapters.adapter(anthropic.profile).build(parsed(reasoning_effort="minimal").request, anthropic).body
     assert b'"output_config":{"effort":"low"}' in body
+
+
+@pytest.mark.parametrize(
+    ("temperature", "top_p", "expected", "rules"),
+    [
+        (0.7, 0.9, {"temperature": 0.7}, ["top-p-dropped"]),
+        (0.7, 1, {"temperature": 0.7}, []),
+        (1, 0.9, {"top_p": 0.9}, []),
+        (1, 1, {"temperature": 1.0}, []),
+        (2, 0.9, {"top_p": 0.9}, ["temperature-limited"]),
+        (None, 0.9, {"top_p": 0.9}, []),
+    ],
+)
+def test_anthropic_is_told_a_temperature_or_top_p(
+    temperature: float | None, top_p: float, expected: dict[str, float], rules: list[str]
+) -> None:
+    """`temperature` and `top_p` cannot both be specified for this model. Please use only one."""
+    target = Target("anthropic", "claude-opus-4-6", PROFILES["anthropic"])
+    sent = adapters.adapter(target.profile).build(parsed(temperature=temperature, top_p=top_p).request, target)
+    found = msgspec.json.decode(sent.body)
+    assert {name: found[name] for name in ("temperature", "top_p") if name in found} == expected
+    assert [note.rule for note in sent.notes] == rules
 
 
 def test_what_anthropic_refuses_and_openai_takes_is_limited() -> None:
