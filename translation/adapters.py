@@ -1,6 +1,7 @@
 """The adapter of each dialect, what writes its answers, and the one more try that a refused request may be worth."""
 
 from collections.abc import Mapping
+from itertools import compress
 
 import msgspec
 from msgspec import Struct
@@ -20,7 +21,7 @@ from translation.providers.profiles import Profile
 from translation.relay import RelayWriter
 from translation.remedies import Remedy, remedy, remembered
 from translation.state import OUR_SIGNATURE
-from translation.values import Note, Request
+from translation.values import EAGER, NAME, TOOLSET, Note, Request
 from translation.writer import NO_TOOLSETS, NONE_HOSTED, BlockWriter, Showing
 
 ADAPTERS: dict[str, Adapter] = {
@@ -70,11 +71,13 @@ def writer(profile: Profile, request: Request, message_id: str, hosted: Mapping[
         shown = "omitted"
     return BlockWriter(
         signature=OUR_SIGNATURE + message_id,
-        eager=frozenset([tool.name for tool in request.tools if tool.eager] if request.tools else ()),
+        eager=frozenset(compress(map(NAME, request.tools), map(EAGER, request.tools))),
         thinking=shown,
         live=request.stream,
         hosted=hosted or NONE_HOSTED,
-        toolsets={tool.name: tool.toolset for tool in request.tools if tool.toolset} if request.tools else NO_TOOLSETS,
+        toolsets={tool.name: tool.toolset for tool in request.tools if tool.toolset}
+        if any(map(TOOLSET, request.tools))
+        else NO_TOOLSETS,
     )
 
 

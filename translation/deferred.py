@@ -4,7 +4,18 @@ import re
 
 from translation import plain
 from translation.tool_changes import changed, changes
-from translation.values import Block, Note, Request, ServerToolResult, Text, Tool, ToolReference, ToolResult, ToolUse
+from translation.values import (
+    DEFERS,
+    Block,
+    Note,
+    Request,
+    ServerToolResult,
+    Text,
+    Tool,
+    ToolReference,
+    ToolResult,
+    ToolUse,
+)
 
 SEARCH = "tool_search_tool_"
 TOOL_NAME = re.compile(rb'"tool_name"\s*:\s*"([^"\\]+)"')
@@ -18,7 +29,7 @@ def available(request: Request, notes: list[Note]) -> tuple[Tool, ...]:
     """
     made = changes(request)
     declared = changed(request.tools, made, notes) if made else request.tools
-    if not declared or not any(tool.defer_loading for tool in declared):
+    if not any(map(DEFERS, declared)):
         return declared
     if any(tool.type.startswith(SEARCH) for tool in declared):
         what = "tools: the deferred ones are offered at once, since no tool search runs here"

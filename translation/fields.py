@@ -16,7 +16,7 @@ from translation.client.paths import decode
 from translation.errors import InvalidRequest
 from translation.providers.profiles import Profile
 from translation.unicode import fingerprint
-from translation.values import Field, Note, Request, ThinkingConfig, Tool
+from translation.values import CALLERS, Field, Note, Request, ThinkingConfig, Tool
 
 # What the field says when it asks for nothing.
 USUAL: dict[str, tuple[bytes, ...]] = {
@@ -50,7 +50,7 @@ def unheard(request: Request, profile: Profile) -> tuple[Note, ...]:
     """What this upstream is not told. Raises for a field that it would be wrong to go on without."""
     lost = [*_fields(request, profile)] if request.others else []
     lost += _thinking(request.thinking) if request.thinking is not None else ()
-    lost += _tools(request.tools) if request.tools else ()
+    lost += _tools(request.tools) if any(map(CALLERS, request.tools)) else ()
     lost += [f"messages: {name} of a system message" for name in _message_options(request)]
     if not lost:
         return ()

@@ -12,7 +12,7 @@ from translation.client.paths import explained
 from translation.errors import InvalidRequest
 from translation.hosted import Offer, offered_name
 from translation.unicode import well_formed
-from translation.values import Other, Request
+from translation.values import TYPE, Other, Request
 
 Value = TypeVar("Value")
 
@@ -144,7 +144,7 @@ def listing_block(server: str, listing: Iterable[Listed]) -> bytes:
 
 def without_connector(request: Request) -> Request:
     """The request for an upstream that gets the servers' tools as ordinary ones."""
-    if not request.mcp_servers and not (request.tools and any(tool.type == TOOLSET for tool in request.tools)):
+    if not request.mcp_servers and TOOLSET not in map(TYPE, request.tools):
         return request
     tools = tuple(tool for tool in request.tools if tool.type != TOOLSET)
     fields = msgspec.json.decode(request.body, type=dict[str, Raw]) if request.body else {}

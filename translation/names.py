@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Set
 from functools import lru_cache
 from hashlib import sha256
+from itertools import compress, repeat
 
 ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
 LEGAL = re.compile(r"[A-Za-z0-9_-]+")
@@ -34,13 +35,15 @@ class ToolNames:
     def __init__(self, names: Iterable[str], limit: int = 64, *, letter_first: bool = False) -> None:
         self._limit = limit
         self._form = LETTER_FIRST if letter_first else LEGAL
-        self._upstream: dict[str, str] = {}
-        self._taken: set[str] = set()
-        self.changed: tuple[tuple[str, str], ...] = ()  # (upstream name, client name) of those whose name is not kept
+        given = tuple(names)
         # Legal names first: an alias gives way to a tool that really has that name.
-        odd = [name for name in names if not self._kept(name)]
-        for name in odd:
-            self.upstream(name)
+        legal = tuple(compress(given, map(_is_legal, given, repeat(limit), repeat(self._form))))
+        self._upstream = dict(zip(legal, legal, strict=True))
+        self._taken = set(legal)
+        self.changed: tuple[tuple[str, str], ...] = ()  # (upstream name, client name) of those whose name is not kept
+        if len(legal) < len(given):
+            for name in given:
+                self.upstream(name)
 
     def upstream(self, name: str) -> str:
         known = self._upstream.get(name)

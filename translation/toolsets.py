@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from translation.client.paths import decode
 from translation.toolset_members import FAMILIES, MEMBERS, UNASKED
-from translation.values import Message, Tool, ToolChoice, ToolUse
+from translation.values import TYPE, Message, Tool, ToolChoice, ToolUse
 
 
 class _Config(Struct):
@@ -31,7 +31,7 @@ _NAMES = {msgspec.json.encode(family): family for family in FAMILIES.values()}
 
 def offered(tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
     """The members in place of their toolsets; the same tuple where there are none."""
-    if not tools or MEMBERS.keys().isdisjoint([tool.type for tool in tools]):
+    if MEMBERS.keys().isdisjoint(map(TYPE, tools)):
         return tools
     return tuple(one for index, tool in enumerate(tools) for one in _members(tool, f"tools.{index}"))
 

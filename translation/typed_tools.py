@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from translation.client.paths import decode
+from translation.memo import remembered
 from translation.values import Tool
 
 Kind = Literal["custom", "client", "server"]
@@ -20,6 +21,7 @@ class Definition(msgspec.Struct, frozen=True):
     schema: bytes
 
 
+@remembered
 def kind(tool: Tool) -> Kind:
     """A type that nobody knows is a server tool: there is no schema to offer for it."""
     if tool.type == "custom":

@@ -178,7 +178,7 @@ KINDS, ROLE = attrgetter("kinds"), attrgetter("role")  # for whoever asks it of 
 # ---------------------------------------------------------------- the rest of a request
 
 
-class Tool(Struct, frozen=True):
+class Tool(Struct, frozen=True, dict=True):
     name: str
     description: str = ""
     schema: bytes = b""  # JSON Schema; b"" for typed tools
@@ -190,6 +190,11 @@ class Tool(Struct, frozen=True):
     callers: tuple[str, ...] = ()  # allowed_callers; () is everyone
     raw: bytes = b""  # the definition as the client wrote it
     toolset: str = ""  # the family that it is a member of: `browser.navigate` of `browser`
+
+
+# For whoever asks it of each tool.
+NAME, TYPE, DEFERS = map(attrgetter, ("name", "type", "defer_loading"))
+EAGER, CALLERS, TOOLSET = map(attrgetter, ("eager", "callers", "toolset"))
 
 
 class ToolChoice(Struct, frozen=True):

@@ -36,7 +36,8 @@ _RAWS = msgspec.json.Decoder(list[Raw])
 _TOOL = msgspec.json.Decoder(ToolWire)
 _CHOICE = msgspec.json.Decoder(ChoiceWire)
 _SEEN: dict[bool, Memo[tuple[Tool, ...]]] = {
-    eager: Memo(budget=8 * 1024 * 1024, largest=1024 * 1024) for eager in (False, True)
+    eager: Memo(budget=5 * 1024 * 1024, largest=1024 * 1024)
+    for eager in (False, True)  # and as others are told
 }
 
 

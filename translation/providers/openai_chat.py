@@ -27,7 +27,7 @@ from translation.stopping import stopping
 from translation.strict import is_strict
 from translation.text_calls import in_text
 from translation.unicode import fingerprint
-from translation.values import Note, Request
+from translation.values import NAME, Note, Request
 
 Json = dict[str, Any]  # chat JSON, encoded at the end of `build`
 
@@ -42,7 +42,7 @@ class OpenAIChat:
 
     def build(self, request: Request, target: Target) -> UpstreamRequest:
         profile = target.profile
-        names = ToolNames((tool.name for tool in request.tools), profile.name_limit, letter_first=profile.letter_first)
+        names = ToolNames(map(NAME, request.tools), profile.name_limit, letter_first=profile.letter_first)
         offered = offer(request, target, names)
         notes: list[Note] = [*offered.notes]
         body: Json = {"model": target.model, "stream": request.stream}

@@ -60,7 +60,9 @@ def is_search(tool: Tool) -> bool:
 
 def told(decoder: Decoder, request: Request, sent: UpstreamRequest) -> Decoder:
     """The decoder itself, or one whose answer begins with the search that could not be made."""
-    searches = [tool for tool in request.tools if is_search(tool)] if request.tools else []
+    if "server" not in kind.all(request.tools):
+        return decoder
+    searches = [tool for tool in request.tools if is_search(tool)]
     if not searches or not (_has_to(request, searches) or _can_only(request)):
         return decoder
     id_ = "srvtoolu_" + sha256(sent.body).hexdigest()[:24]

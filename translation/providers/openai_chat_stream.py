@@ -35,7 +35,7 @@ from translation.sse import MAX_EVENT, SSEDecoder, apart
 from translation.think_text import ThinkText
 from translation.unicode import Halves
 from translation.unreadable import UNREADABLE
-from translation.values import Request, Usage
+from translation.values import NAME, Request, Usage
 
 
 class ChatDecoder(Ending):
@@ -43,8 +43,8 @@ class ChatDecoder(Ending):
 
     def __init__(self, request: Request, target: Target, sent: UpstreamRequest) -> None:
         names = dict(sent.names)
-        clients = names.values()
-        self._calls = Calls(names, {*names, *[tool.name for tool in request.tools if tool.name not in clients]})
+        own = {*map(NAME, request.tools)}.difference(names.values())
+        self._calls = Calls(names, own.union(names))
         self._thinks = ThinkText() if target.profile.thinks_in_text else None
         self._stops = request.stop_sequences
         self._replays = target.profile.replay_reasoning != "never"

@@ -1,6 +1,7 @@
 """Tool definitions and the tool choice as chat parameters."""
 
-from typing import Any, assert_never
+from collections.abc import Sequence
+from typing import Any, assert_never, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -8,6 +9,7 @@ from msgspec.structs import replace
 from translation.adapter import Target
 from translation.errors import InvalidRequest
 from translation.function_schema import MERGED, function_schema
+from translation.memo import remembered
 from translation.names import ToolNames
 from translation.patterns import matches
 from translation.providers.openai_chat_search import is_search
@@ -33,10 +35,9 @@ NOTHING = Offer()
 def offer(request: Request, target: Target, names: ToolNames) -> Offer:
     if not request.tools and request.tool_choice is None:
         return NOTHING
-    tools = [tool for tool in request.tools if kind(tool) != "server"]
-    notes = [_left_out(tool, target) for tool in request.tools if kind(tool) == "server"]
+    tools, notes = _callable(request.tools, target)
     choice = request.tool_choice or ToolChoice()
-    if any(tool.name == choice.name and is_search(tool) for tool in request.tools):
+    if choice.name and any(tool.name == choice.name and is_search(tool) for tool in request.tools):
         choice = replace(choice, kind="auto", name="")  # the answer says that there is no search: `openai_chat_search`
     if not tools:
         if choice.kind in ("any", "tool") and not all(map(is_search, request.tools)):
@@ -52,7 +53,7 @@ def offer(request: Request, target: Target, names: ToolNames) -> Offer:
         notes.append(degraded("tool-choice", "a tool choice of none is not known there; the tools were left out"))
         return Offer({}, notes=tuple(notes))
     # R3: what the client asked for, `auto` when it did not.
-    parameters: Json = {"tools": [_tool(tool, target, names, notes) for tool in tools], "tool_choice": chosen}
+    parameters: Json = {"tools": _told(tools, target, names, notes), "tool_choice": chosen}
     if not choice.parallel:
         if target.profile.parallel_control:
             parameters["parallel_tool_calls"] = False
@@ -86,21 +87,52 @@ def _choices(target: Target) -> tuple[Choice, ...]:
     return next(found, profile.tool_choices)
 
 
+def _callable(tools: tuple[Tool, ...], target: Target) -> tuple[Sequence[Tool], list[Note]]:
+    """Those that are not a server's, and what is said of the others."""
+    kinds = kind.all(tools)
+    if "server" not in kinds:
+        return tools, []
+    others = [_left_out(tool, target) for tool, its in zip(tools, kinds, strict=True) if its == "server"]
+    return [tool for tool, its in zip(tools, kinds, strict=True) if its != "server"], others
+
+
+def _told(tools: Sequence[Tool], target: Target, names: ToolNames, notes: list[Note]) -> Sequence[Json | msgspec.Raw]:
+    """Clients offer the same tools in every turn, and most of them are told alike to everyone."""
+    if not names.changed and not target.profile.moonshot_schemas and None not in (usual := _usual.all(tools)):
+        return cast("list[msgspec.Raw]", usual)
+    return [_tool(tool, target, names, notes) for tool in tools]
+
+
+@remembered
+def _usual(tool: Tool) -> msgspec.Raw | None:
+    """A tool that keeps its name, written down; None where there is something to be said about it."""
+    found = definition(tool)
+    parameters = function_schema(found.schema)
+    if tool.strict or parameters.merged:
+        return None
+    return msgspec.Raw(msgspec.json.encode(_function(tool.name, found.description, parameters.schema)))
+
+
+def _function(name: str, description: str, parameters: msgspec.Raw) -> Json:
+    function: Json = {"name": name}
+    if description:
+        function["description"] = description
+    function["parameters"] = parameters
+    return {"type": "function", "function": function}
+
+
 def _tool(tool: Tool, target: Target, names: ToolNames, notes: list[Note]) -> Json:
     found = definition(tool)
-    function: Json = {"name": names.upstream(tool.name)}
-    if found.description:
-        function["description"] = found.description
     parameters = function_schema(found.schema, moonshot=target.profile.moonshot_schemas)
-    function["parameters"] = parameters.schema
+    told = _function(names.upstream(tool.name), found.description, parameters.schema)
     if parameters.merged:
         notes.append(degraded("schema-lowered", MERGED.format(tool.name)))
     if tool.strict and target.profile.strict_tools and is_strict(bytes(parameters.schema)):
-        function["strict"] = True
+        told["function"]["strict"] = True
     elif tool.strict:
         what = f"tools: {target.upstream} cannot be held to the schema of {tool.name}"
         notes.append(degraded("strict-dropped", what))
-    return {"type": "function", "function": function}
+    return told
 
 
 def _left_out(tool: Tool, target: Target) -> Note:
