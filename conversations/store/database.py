@@ -98,8 +98,8 @@ def seconds(moment: Any) -> float | None:
 class Database:
     """One connection, used by one thread. Opens itself when needed, forgets itself when broken."""
 
-    def __init__(self, pragma: str = "") -> None:
-        self._pragma = pragma  # of SQLite, for this connection only
+    def __init__(self, *pragmas: str) -> None:
+        self._pragmas = pragmas  # of SQLite, for this connection only
         self._wrapper: BaseDatabaseWrapper | None = None
         self._raw: Any = None
         self._pipeline: AbstractContextManager[psycopg.Pipeline] | None = None
@@ -240,8 +240,9 @@ class Database:
             self._raw = wrapper.connection
             if not self.sqlite:
                 _suit(self._raw)
-            elif self._pragma:
-                self._raw.execute(self._pragma)
+            else:
+                for pragma in self._pragmas:
+                    self._raw.execute(pragma)
         return self._raw
 
 

@@ -409,6 +409,13 @@ def test_a_turn_of_sixteen_that_commit_together_costs_so_many_calls(key: ApiKey)
     assert calls / 16 <= (55 if db.sqlite else 150)
 
 
+@pytest.mark.parametrize("migrated", ["sqlite"], indirect=True)
+def test_what_a_statement_may_have_to_take_back_stays_in_memory(migrated: str) -> None:
+    db = Database(*writer_module.PRAGMAS)
+    assert db.query("PRAGMA temp_store") == [(2,)]
+    db.close()
+
+
 async def test_percent_signs_and_places_mean_the_same_to_both_databases(store: Store) -> None:
     sql = "SELECT CASE WHEN 'by hand' LIKE 'by%%' THEN %s ELSE %s END"
     none: list[tuple[int]] = []
