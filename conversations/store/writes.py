@@ -7,13 +7,14 @@ from conversations.store.others import before_now
 from conversations.store.usage import UsageRow, account
 from translation.errors import ConversationEnded, OwnFault
 
-CONVERSATION = """
+CONVERSATION_ROW = "(%s, %s, %s, %s, %s, %s, %s, %s, NOW(), FALSE, 1, %s, %s, %s)"
+CONVERSATION = f"""
 INSERT INTO conversations_conversation (id, api_key_id, external_id, recognised, session_id, agent_id, parent_agent_id,
   created_at, last_activity, held, turn_count, tool_count, last_model, last_status)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, NOW(), FALSE, 1, %s, %s, %s)
+VALUES {CONVERSATION_ROW}
 ON CONFLICT (id) DO UPDATE SET last_activity = NOW(), turn_count = conversations_conversation.turn_count + 1,
   tool_count = conversations_conversation.tool_count + excluded.tool_count, last_model = excluded.last_model,
-  last_status = excluded.last_status WHERE conversations_conversation.ended_at IS NULL"""
+  last_status = excluded.last_status WHERE conversations_conversation.ended_at IS NULL"""  # noqa: S608 - our own text
 ACTIVITY = """
 UPDATE conversations_conversation SET last_activity = NOW(), turn_count = turn_count + 1, tool_count = tool_count + %s,
   last_model = %s, last_status = %s
@@ -182,7 +183,7 @@ class OpenTurn(Struct, frozen=True, kw_only=True):
         if self.created:
             who = (row.id, row.api_key, row.external_id, row.recognised)
             session = (row.session_id, row.agent_id, row.parent_agent_id)
-            db.expect(CONVERSATION, (*who, *session, self.now, *activity), stale)
+            db.ensure(CONVERSATION, CONVERSATION_ROW, (*who, *session, self.now, *activity), stale)
         else:
             db.expect(ACTIVITY, (*activity, row.id), stale)
 

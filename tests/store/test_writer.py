@@ -65,6 +65,36 @@ async def test_what_is_submitted_together_is_one_commit(store: Store, key: ApiKe
     assert await asyncio.to_thread(counted, Turn, conversation=row.id) == 50
 
 
+async def test_a_conversation_that_begins_with_several_turns_at_once_is_one_commit(store: Store, key: ApiKey) -> None:
+    rows = [conversation(key.pk) for _ in range(20)]
+    before = store.writer.commits
+    await asyncio.gather(*(store.write(opening(row)) for row in rows for _ in range(2)))
+    assert store.writer.commits == before + 1
+    for row in rows:
+        assert await asyncio.to_thread(counted, Turn, conversation=row.id) == 2
+        assert await asyncio.to_thread(counted, Conversation, pk=row.id, turn_count=2) == 1
+
+
+async def test_among_new_conversations_one_that_has_ended_fails_alone(store: Store, key: ApiKey) -> None:
+    rows = [conversation(key.pk) for _ in range(5)]
+    await store.write(opening(rows[2]))
+
+    def end() -> None:
+        Conversation.objects.filter(pk=rows[2].id).update(ended_at="2026-01-01T00:00:00Z")
+        connections["default"].close()
+
+    await asyncio.to_thread(end)
+    outcomes = await asyncio.gather(*(store.write(opening(row)) for row in rows), return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [type(None)] * 2 + [StaleConversation] + [type(None)] * 2
+
+
+async def test_of_new_conversations_that_claim_the_same_the_first_has_it(store: Store, key: ApiKey) -> None:
+    claim = ClaimRow("request", "same")
+    writes = [opening(conversation(key.pk), claims=(claim,)) for _ in range(3)]
+    outcomes = await asyncio.gather(*map(store.write, writes), return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [type(None), AlreadyClaimed, AlreadyClaimed]
+
+
 @pytest.mark.parametrize("bad", [Bad(), Odd()])
 async def test_one_bad_write_fails_one_turn(store: Store, key: ApiKey, bad: Bad | Odd) -> None:
     row = conversation(key.pk)
@@ -406,7 +436,26 @@ def test_a_turn_of_sixteen_that_commit_together_costs_so_many_calls(key: ApiKey)
         db.commit()
         sys.setprofile(None)
     db.close()
-    assert calls / 16 <= (55 if db.sqlite else 150)
+    assert calls / 16 <= (42 if db.sqlite else 72)
+
+
+@pytest.mark.parametrize("migrated", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(("turns", "statements"), [(1, 4), (3, 4), (7, 8), (8, 4), (14, 8), (16, 5)])
+def test_so_many_turns_that_begin_conversations_are_so_many_statements(
+    key: ApiKey, turns: int, statements: int
+) -> None:
+    """Conversations, turns, messages (two each) and what was used."""
+    db, seen = Database(), list[str]()
+    said = [message(b"%016d" % number, b"", 1) for number in range(2)]
+    db.begin()
+    db._connection().set_trace_callback(seen.append)
+    for _ in range(turns):
+        row = conversation(key.pk)
+        first = opening(row, messages=(said[0],))
+        WholeTurn(first, closing(row, first.turn, message=said[1])).apply(db)
+    db.flush()
+    db.close()
+    assert len(seen) == statements
 
 
 @pytest.mark.parametrize("migrated", ["sqlite"], indirect=True)
