@@ -11,8 +11,8 @@ import os
 import socket
 import sqlite3
 import traceback
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
@@ -22,10 +22,10 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg.types.numeric import Int8BinaryDumper
 
 from conversations import conf
+from conversations.store.pipeline import PREPARE_AFTER, Pipeline
 
 log = logging.getLogger(__name__)
 
-PREPARE_AFTER = 3  # the same statement so many times
 # A statement that was prepared before a migration, or on another connection behind a pooler: a new connection knows.
 OUTDATED = (
     psycopg.errors.FeatureNotSupported,
@@ -45,7 +45,7 @@ MOST_ROWS, FEWER_ROWS = 16, (12, 8, 6, 4, 3, 2, 1)
 ERRORS = (sqlite3.Error, psycopg.Error)
 # A process whose machine is gone leaves its transaction open, and nobody could write to its conversations for hours.
 # For this transaction only: a pooler gives the connection to somebody else afterwards.
-OPENED = "SELECT set_config('idle_in_transaction_session_timeout', '5s', true), txid_current()"
+OPENED = b"SELECT set_config('idle_in_transaction_session_timeout', '5s', true), txid_current()"
 CONFLICTS = (sqlite3.IntegrityError, psycopg.IntegrityError)  # with a row that another process made meanwhile
 # For values of other types than these SQLite's driver looks for an adapter, by an error that it raises and drops, each.
 sqlite3.register_adapter(bytes, bytes)
@@ -114,8 +114,8 @@ class Database:
         self._pragmas = pragmas  # of SQLite, for this connection only
         self._wrapper: BaseDatabaseWrapper | None = None
         self._raw: Any = None
-        self._pipeline: AbstractContextManager[psycopg.Pipeline] | None = None
-        self._sync: Callable[[], None] = lambda: None
+        self._postgres: Pipeline | None = None
+        self._pipeline: Pipeline | None = None  # the same, inside a transaction
         self._expected: list[tuple[Any, int, Exception]] = []
         self._opened: Any = None  # what PostgreSQL says of the transaction
         self._doubtful: int | None = None  # PostgreSQL's number of a transaction whose commit was not confirmed
@@ -177,12 +177,18 @@ class Database:
         return self._run(_repeated(sql, row, len(rows)), [value for each in rows for value in each])
 
     def _run(self, sql: str, params: Sequence[Any]) -> Any:
+        if self._pipeline is not None:
+            return self._pipeline.send(_numbered(sql), params)
         return self._connection().execute(_qmarks(sql) if self.sqlite else _numbered(sql), params)
 
     def query(self, sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         self.flush()
         if self.sqlite:
             return self._connection().execute(_qmarks(sql), params).fetchall()  # type: ignore[no-any-return]
+        if self._pipeline is not None:
+            sent = self._pipeline.send(_numbered(sql), params)
+            self._pipeline.sync()
+            return self._pipeline.rows(sent)
         # Binary: content is bytes, and text would be their hexadecimal digits.
         return self._connection().execute(_numbered(sql), params, binary=True).fetchall()  # type: ignore[no-any-return]
 
@@ -195,20 +201,21 @@ class Database:
             connection.execute("BEGIN IMMEDIATE")
             return
         self._expected = []
-        self._pipeline = connection.pipeline()
-        self._sync = self._pipeline.__enter__().sync
-        connection.execute("BEGIN")
-        self._opened = connection.execute(OPENED)
+        assert self._postgres is not None
+        self._pipeline = self._postgres
+        self._pipeline.enter()
+        self._pipeline.send(b"BEGIN")
+        self._opened = self._pipeline.send(OPENED)
 
     def commit(self) -> None:
         self.flush()
         if self._pipeline is not None:
-            self._sync()
+            self._pipeline.sync()
             for cursor, rows, otherwise in self._expected:
                 if cursor.rowcount != rows:
                     raise otherwise
-            self._doubtful = self._opened.fetchone()[1]
-        self._connection().execute("COMMIT")
+            ((_, self._doubtful),) = self._pipeline.rows(self._opened)
+        self._run("COMMIT", ())
         self._leave_pipeline()
         self._doubtful = None
 
@@ -238,10 +245,10 @@ class Database:
     def _leave_pipeline(self) -> None:
         pipeline, self._pipeline = self._pipeline, None
         if pipeline is not None:
-            pipeline.__exit__(None, None, None)
+            pipeline.leave()
 
     def close(self) -> None:
-        wrapper, self._wrapper, self._raw, self._pipeline = self._wrapper, None, None, None
+        wrapper, self._wrapper, self._raw, self._postgres, self._pipeline = self._wrapper, None, None, None, None
         if wrapper is not None:
             try:
                 wrapper.close()
@@ -273,6 +280,7 @@ class Database:
             self._raw = wrapper.connection
             if not self.sqlite:
                 _suit(self._raw)
+                self._postgres = Pipeline(self._raw, prepares=self._raw.prepare_threshold is not None)
             else:
                 for pragma in self._pragmas:
                     self._raw.execute(pragma)
