@@ -6,8 +6,11 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
+from conversations.models import ApiKey
 from conversations.store.database import Database
 from conversations.store.pipeline import PREPARE_AFTER
+from conversations.store.writes import WholeTurn
+from tests.store.rows import closing, conversation, opening
 
 pytestmark = [
     pytest.mark.usefixtures("migrated"),
@@ -63,6 +66,20 @@ def _ask(db: Database) -> None:
     db.begin()
     assert db.query("SELECT %s + 1", (1,)) == [(2,)]
     db.commit()
+
+
+def test_turns_are_one_statement_whatever_is_known_of_them(db: Database, key: ApiKey) -> None:
+    for number in range(8):  # which of three follow another one, which of them are over
+        db.begin()
+        for place in range(3):
+            row = conversation(key.pk)
+            first = opening(row, sent_parent=7 if number >> place & 1 else None)
+            (WholeTurn(first, closing(row, first.turn)) if number & 1 else first).apply(db)
+        db.commit()
+    inserted = "SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%%INSERT INTO conversations_turn%%'"
+    assert db.query(inserted) == [(1,)]
+    followed = "SELECT sent_parent, count(*) FROM conversations_turn GROUP BY 1 ORDER BY 1"
+    assert db.query(followed) == [(7, 12), (None, 12)]
 
 
 def test_neither_side_waits_for_the_other_to_read_first(db: Database) -> None:
