@@ -39,7 +39,7 @@ def round_entry(turn: StoredTurn, returned: str) -> UsageRow:
     """Of a call that the answer went on after."""
     attempts = turn.attempts
     calls = len(turn.calls) - sum(entry.tool_count for entry in turn.entries)
-    return _entry(turn, turn.usage, "complete", len(attempts), attempts[-1].ms, 0, returned, calls)
+    return _entry(turn, turn.usage, "complete", len(attempts), attempts[-1].ms, 0.0, returned, calls)
 
 
 def failed_entry(turn: StoredTurn, elapsed: float) -> UsageRow:
@@ -53,7 +53,7 @@ def _entry(  # noqa: PLR0913, PLR0917 - a row has that many columns
     status: str,
     attempt: int,
     duration: float,
-    first_token: float = 0,
+    first_token: float = 0.0,
     returned: str = "",
     calls: int = 0,
 ) -> UsageRow:

@@ -11,8 +11,8 @@ import os
 import socket
 import sqlite3
 import traceback
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
@@ -22,10 +22,10 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg.types.numeric import Int8BinaryDumper
 
 from conversations import conf
+from conversations.store.pipeline import PREPARE_AFTER, Pipeline
 
 log = logging.getLogger(__name__)
 
-PREPARE_AFTER = 3  # the same statement so many times
 # A statement that was prepared before a migration, or on another connection behind a pooler: a new connection knows.
 OUTDATED = (
     psycopg.errors.FeatureNotSupported,
@@ -40,11 +40,12 @@ TRANSIENT = (
     psycopg.errors.IdleInTransactionSessionTimeout,
     *OUTDATED,
 )
-ROWS_AT_ONCE = (16, 8, 4, 2, 1)  # few sizes: each is a statement that stays prepared
+# Rows of one statement. Each size is a statement that stays prepared: few, but enough that fewer rows take two at most.
+MOST_ROWS, FEWER_ROWS = 16, (12, 8, 6, 4, 3, 2, 1)
 ERRORS = (sqlite3.Error, psycopg.Error)
 # A process whose machine is gone leaves its transaction open, and nobody could write to its conversations for hours.
 # For this transaction only: a pooler gives the connection to somebody else afterwards.
-OPENED = "SELECT set_config('idle_in_transaction_session_timeout', '5s', true), txid_current()"
+OPENED = b"SELECT set_config('idle_in_transaction_session_timeout', '5s', true), txid_current()"
 CONFLICTS = (sqlite3.IntegrityError, psycopg.IntegrityError)  # with a row that another process made meanwhile
 # For values of other types than these SQLite's driver looks for an adapter, by an error that it raises and drops, each.
 sqlite3.register_adapter(bytes, bytes)
@@ -76,6 +77,17 @@ def _repeated(sql: str, row: str, times: int) -> str:
     return sql.replace(row, ", ".join([row] * times))
 
 
+@lru_cache(maxsize=64)
+def _pieces(count: int) -> tuple[tuple[int, int], ...]:
+    """So many rows, in as few statements as they take: where each begins and ends."""
+    pieces, start = [], 0
+    for size in (MOST_ROWS, *FEWER_ROWS):
+        while count - start >= size:
+            pieces.append((start, start + size))
+            start += size
+    return tuple(pieces)
+
+
 def timestamp(seconds: float) -> str:
     """A point in time as both databases read it into a timestamp column."""
     whole, rest = divmod(int(seconds * 1_000_000), 1_000_000)
@@ -98,15 +110,16 @@ def seconds(moment: Any) -> float | None:
 class Database:
     """One connection, used by one thread. Opens itself when needed, forgets itself when broken."""
 
-    def __init__(self, pragma: str = "") -> None:
-        self._pragma = pragma  # of SQLite, for this connection only
+    def __init__(self, *pragmas: str) -> None:
+        self._pragmas = pragmas  # of SQLite, for this connection only
         self._wrapper: BaseDatabaseWrapper | None = None
         self._raw: Any = None
-        self._pipeline: AbstractContextManager[psycopg.Pipeline] | None = None
-        self._sync: Callable[[], None] = lambda: None
-        self._expected: list[tuple[Any, Exception]] = []
+        self._postgres: Pipeline | None = None
+        self._pipeline: Pipeline | None = None  # the same, inside a transaction
+        self._expected: list[tuple[Any, int, Exception]] = []
         self._opened: Any = None  # what PostgreSQL says of the transaction
         self._doubtful: int | None = None  # PostgreSQL's number of a transaction whose commit was not confirmed
+        self._ensured: dict[tuple[str, str], dict[Any, tuple[Sequence[Any], Exception]]] = {}
         self._rows: dict[tuple[str, str], list[Sequence[Any]]] = {}  # to be inserted, by statement
         self.sqlite = connections.settings["default"]["ENGINE"].endswith("sqlite3")
 
@@ -115,67 +128,94 @@ class Database:
         self.flush()
         self._run(sql, params)
 
+    def ensure(self, sql: str, row: str, values: Sequence[Any], otherwise: Exception) -> None:
+        """A row, known by its first value, that must be inserted or changed; if not, the transaction fails. It waits
+        for those of other turns, but is there before anything that is expected."""
+        waiting = self._ensured.setdefault((sql, row), {})
+        if values[0] in waiting or len(waiting) == MOST_ROWS:
+            self._flush_ensured()
+        waiting[values[0]] = (values, otherwise)
+
     def expect(self, sql: str, params: Sequence[Any], otherwise: Exception) -> None:
-        """A statement that must touch exactly one row, none of those that are still to be inserted; if not, the
+        """A statement that must touch exactly one row, none of those that `insert` has yet to insert; if not, the
         transaction fails with `otherwise`."""
-        cursor = self._run(sql, params)
-        if not self.sqlite:
-            self._expected.append((cursor, otherwise))  # known when the pipeline is synchronised
-        elif cursor.rowcount != 1:
-            raise otherwise
+        self._flush_ensured()
+        self._check(self._run(sql, params), 1, otherwise)
 
     def insert(self, sql: str, row: str, *rows: Sequence[Any]) -> None:
         """`sql` inserts one row, whose part is `row`. They wait for those of other turns: many at a time are one
         statement, which is faster, and leaves the event loop alone meanwhile."""
         waiting = self._rows.setdefault((sql, row), [])
         waiting += rows
-        while len(waiting) >= ROWS_AT_ONCE[0]:
-            self._insert(sql, row, waiting, ROWS_AT_ONCE[0])
+        while len(waiting) >= MOST_ROWS:
+            self._insert(sql, row, waiting[:MOST_ROWS])
+            del waiting[:MOST_ROWS]
 
     def flush(self) -> None:
-        """Insert what still waits."""
+        """Write the rows that still wait."""
+        self._flush_ensured()
         for (sql, row), waiting in self._rows.items():
-            for size in ROWS_AT_ONCE[1:]:
-                if len(waiting) >= size:
-                    self._insert(sql, row, waiting, size)
+            for start, end in _pieces(len(waiting)):
+                self._insert(sql, row, waiting[start:end])
+            waiting.clear()
 
-    def _insert(self, sql: str, row: str, waiting: list[Sequence[Any]], size: int) -> None:
-        self._run(_repeated(sql, row, size), [value for each in waiting[:size] for value in each])
-        del waiting[:size]
+    def _flush_ensured(self) -> None:
+        for (sql, row), waiting in self._ensured.items():
+            rows = list(waiting.values())
+            for start, end in _pieces(len(rows)):
+                cursor = self._insert(sql, row, [values for values, _ in rows[start:end]])
+                self._check(cursor, end - start, rows[start][1])
+            waiting.clear()
+
+    def _check(self, cursor: Any, rows: int, otherwise: Exception) -> None:
+        if not self.sqlite:
+            self._expected.append((cursor, rows, otherwise))  # known when the pipeline is synchronised
+        elif cursor.rowcount != rows:
+            raise otherwise
+
+    def _insert(self, sql: str, row: str, rows: list[Sequence[Any]]) -> Any:
+        return self._run(_repeated(sql, row, len(rows)), [value for each in rows for value in each])
 
     def _run(self, sql: str, params: Sequence[Any]) -> Any:
+        if self._pipeline is not None:
+            return self._pipeline.send(_numbered(sql), params)
         return self._connection().execute(_qmarks(sql) if self.sqlite else _numbered(sql), params)
 
     def query(self, sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         self.flush()
         if self.sqlite:
             return self._connection().execute(_qmarks(sql), params).fetchall()  # type: ignore[no-any-return]
+        if self._pipeline is not None:
+            sent = self._pipeline.send(_numbered(sql), params)
+            self._pipeline.sync()
+            return self._pipeline.rows(sent)
         # Binary: content is bytes, and text would be their hexadecimal digits.
         return self._connection().execute(_numbered(sql), params, binary=True).fetchall()  # type: ignore[no-any-return]
 
     def begin(self) -> None:
         """On PostgreSQL the whole transaction is one pipeline: a round trip for all of it, and one for the commit."""
-        self._rows = {}
+        self._ensured, self._rows = {}, {}
         self._doubtful = None
         connection = self._connection()
         if self.sqlite:
             connection.execute("BEGIN IMMEDIATE")
             return
         self._expected = []
-        self._pipeline = connection.pipeline()
-        self._sync = self._pipeline.__enter__().sync
-        connection.execute("BEGIN")
-        self._opened = connection.execute(OPENED)
+        assert self._postgres is not None
+        self._pipeline = self._postgres
+        self._pipeline.enter()
+        self._pipeline.send(b"BEGIN")
+        self._opened = self._pipeline.send(OPENED)
 
     def commit(self) -> None:
         self.flush()
         if self._pipeline is not None:
-            self._sync()
-            for cursor, otherwise in self._expected:
-                if cursor.rowcount != 1:
+            self._pipeline.sync()
+            for cursor, rows, otherwise in self._expected:
+                if cursor.rowcount != rows:
                     raise otherwise
-            self._doubtful = self._opened.fetchone()[1]
-        self._connection().execute("COMMIT")
+            ((_, self._doubtful),) = self._pipeline.rows(self._opened)
+        self._run("COMMIT", ())
         self._leave_pipeline()
         self._doubtful = None
 
@@ -205,10 +245,10 @@ class Database:
     def _leave_pipeline(self) -> None:
         pipeline, self._pipeline = self._pipeline, None
         if pipeline is not None:
-            pipeline.__exit__(None, None, None)
+            pipeline.leave()
 
     def close(self) -> None:
-        wrapper, self._wrapper, self._raw, self._pipeline = self._wrapper, None, None, None
+        wrapper, self._wrapper, self._raw, self._postgres, self._pipeline = self._wrapper, None, None, None, None
         if wrapper is not None:
             try:
                 wrapper.close()
@@ -240,8 +280,10 @@ class Database:
             self._raw = wrapper.connection
             if not self.sqlite:
                 _suit(self._raw)
-            elif self._pragma:
-                self._raw.execute(self._pragma)
+                self._postgres = Pipeline(self._raw, prepares=self._raw.prepare_threshold is not None)
+            else:
+                for pragma in self._pragmas:
+                    self._raw.execute(pragma)
         return self._raw
 
 

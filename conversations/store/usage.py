@@ -33,8 +33,8 @@ class UsageRow(Struct, frozen=True, kw_only=True):
     estimated: bool = False
     cost_micros: int = 0
     tool_count: int = 0
-    duration_ms: float = 0
-    first_token_ms: float = 0
+    duration_ms: float = 0.0
+    first_token_ms: float = 0.0
 
     @property
     def tokens(self) -> tuple[int, ...]:

@@ -7,13 +7,14 @@ from conversations.store.others import before_now
 from conversations.store.usage import UsageRow, account
 from translation.errors import ConversationEnded, OwnFault
 
-CONVERSATION = """
+CONVERSATION_ROW = "(%s, %s, %s, %s, %s, %s, %s, %s, NOW(), FALSE, 1, %s, %s, %s)"
+CONVERSATION = f"""
 INSERT INTO conversations_conversation (id, api_key_id, external_id, recognised, session_id, agent_id, parent_agent_id,
   created_at, last_activity, held, turn_count, tool_count, last_model, last_status)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, NOW(), FALSE, 1, %s, %s, %s)
+VALUES {CONVERSATION_ROW}
 ON CONFLICT (id) DO UPDATE SET last_activity = NOW(), turn_count = conversations_conversation.turn_count + 1,
   tool_count = conversations_conversation.tool_count + excluded.tool_count, last_model = excluded.last_model,
-  last_status = excluded.last_status WHERE conversations_conversation.ended_at IS NULL"""
+  last_status = excluded.last_status WHERE conversations_conversation.ended_at IS NULL"""  # noqa: S608 - our own text
 ACTIVITY = """
 UPDATE conversations_conversation SET last_activity = NOW(), turn_count = turn_count + 1, tool_count = tool_count + %s,
   last_model = %s, last_status = %s
@@ -30,8 +31,13 @@ ENDED = (
     *("input_tokens", "output_tokens", "cache_read", "cache_write", "thinking_tokens"),
     *("usage_estimated", "cost_micros", "tool_count", "first_byte_ms", "first_token_ms", "duration_ms"),
 )
-NOT_ENDED = ("", b"[]", b"", b"{}", b"", "", 0, "", "", 0, 0, 0, 0, 0, False, 0, 0, 0, 0, 0)  # from `returned_model` on
-TURN_ROW = f"({', '.join(['%s'] * len(BEGUN + ENDED))})"
+NOT_ENDED = (  # from `returned_model` on
+    *("", b"[]", b"", b"{}", b"", "", 0, "", ""),
+    *(0, 0, 0, 0, 0, False, 0, 0, 0.0, 0.0, 0.0),
+)
+# Nothing is 0, and a time that is not known 0.0: with values of always the same types it is one statement to PostgreSQL.
+PLACES = {"sent_parent": "NULLIF(%s, 0)"}
+TURN_ROW = f"({', '.join(PLACES.get(column, '%s') for column in BEGUN + ENDED)})"
 TURN = f"INSERT INTO conversations_turn ({', '.join(BEGUN + ENDED)}) VALUES {TURN_ROW}"  # noqa: S608 - our own names
 CLOSE = f"UPDATE conversations_turn SET {', '.join(f'{column} = %s' for column in ENDED)} WHERE id = %s"  # noqa: S608 - our own names
 MESSAGE_ROW = "(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, NOW())"
@@ -166,11 +172,11 @@ class OpenTurn(Struct, frozen=True, kw_only=True):
         identity = (self.turn, row.id, row.api_key, self.process, self.request_id, self.now)
         asked = (self.requested_model, self.params, self.headers, self.stream)
         context = (self.head_hash, self.system_digest, self.tools_digest)
-        sent = (self.sent_parent, self.sent_prefix, self.sent_tail, self.sent_meta, self.sent_depth)
+        sent = (self.sent_parent or 0, self.sent_prefix, self.sent_tail, self.sent_meta, self.sent_depth)
         db.insert(TURN, TURN_ROW, (*identity, *asked, *context, *sent, self.state_ms, *end))
         for digest, data in self.blobs:
             db.insert(BLOB, BLOB_ROW, (row.id, digest, data))
-        db.insert(MESSAGE, MESSAGE_ROW, *(message_values(row, self.turn, message) for message in messages))
+        db.insert(MESSAGE, MESSAGE_ROW, *[message_values(row, self.turn, message) for message in messages])
         for result in self.answered:
             values = (result.status, result.is_error, result.size, self.now, self.turn, row.id, result.tool_use_id)
             db.execute(ANSWERED, values)
@@ -182,7 +188,7 @@ class OpenTurn(Struct, frozen=True, kw_only=True):
         if self.created:
             who = (row.id, row.api_key, row.external_id, row.recognised)
             session = (row.session_id, row.agent_id, row.parent_agent_id)
-            db.expect(CONVERSATION, (*who, *session, self.now, *activity), stale)
+            db.ensure(CONVERSATION, CONVERSATION_ROW, (*who, *session, self.now, *activity), stale)
         else:
             db.expect(ACTIVITY, (*activity, row.id), stale)
 
@@ -235,9 +241,9 @@ class CloseTurn(Struct, frozen=True, kw_only=True):
     http_status: int = 0
     error_type: str = ""
     error_message: str = ""
-    first_byte_ms: float = 0
-    first_token_ms: float = 0
-    duration_ms: float = 0
+    first_byte_ms: float = 0.0
+    first_token_ms: float = 0.0
+    duration_ms: float = 0.0
     release: tuple[ClaimRow, ...] = ()  # a turn that failed gives its claims back
     sent: SentRow | None = None  # what was sent instead of the request that the turn was opened with
     late: bool = False  # nobody waits for it; an earlier try may have been stored after all
@@ -273,7 +279,7 @@ class CloseTurn(Struct, frozen=True, kw_only=True):
         where = (self.status, self.message_id, last.upstream, last.model, self.notes, self.note_count)
         came = (last.returned_model, self.attempts, self.answer, self.answer_meta, answer_hash, self.stop_reason)
         error = (self.http_status, self.error_type, self.error_message)
-        figures = (last.estimated, sum(entry.cost_micros for entry in self.usage), self.calls)
+        figures = (last.estimated, sum([entry.cost_micros for entry in self.usage]), self.calls)
         times = (self.first_byte_ms, self.first_token_ms, self.duration_ms)
         return (*where, *came, *error, *self._tokens(), *figures, *times)
 
@@ -283,7 +289,7 @@ class CloseTurn(Struct, frozen=True, kw_only=True):
 
     @property
     def calls(self) -> int:
-        return sum(entry.tool_count for entry in self.usage)
+        return sum([entry.tool_count for entry in self.usage])
 
     def _tokens(self) -> tuple[int, ...]:
         """Of the attempts that the answer is made of: one, or as many as there were rounds."""

@@ -15,7 +15,8 @@ from django.db import connections
 from conversations.models import ApiKey, Claim, Conversation, Message, ToolEntry, ToolMapping, Turn, UsageEntry
 from conversations.store import Store, patience, reads
 from conversations.store import writer as writer_module
-from conversations.store.database import PREPARE_AFTER, Database
+from conversations.store.database import Database
+from conversations.store.pipeline import PREPARE_AFTER
 from conversations.store.writes import NO_TIME, AlreadyClaimed, Answered, ClaimRow, StaleConversation, WholeTurn
 from tests.store.rows import closing, conversation, links, message, opening
 from translation.errors import ConversationEnded, StoreUnavailable
@@ -63,6 +64,36 @@ async def test_what_is_submitted_together_is_one_commit(store: Store, key: ApiKe
     await asyncio.gather(*(store.write(write) for write in writes))
     assert store.writer.commits == before + 1
     assert await asyncio.to_thread(counted, Turn, conversation=row.id) == 50
+
+
+async def test_a_conversation_that_begins_with_several_turns_at_once_is_one_commit(store: Store, key: ApiKey) -> None:
+    rows = [conversation(key.pk) for _ in range(20)]
+    before = store.writer.commits
+    await asyncio.gather(*(store.write(opening(row)) for row in rows for _ in range(2)))
+    assert store.writer.commits == before + 1
+    for row in rows:
+        assert await asyncio.to_thread(counted, Turn, conversation=row.id) == 2
+        assert await asyncio.to_thread(counted, Conversation, pk=row.id, turn_count=2) == 1
+
+
+async def test_among_new_conversations_one_that_has_ended_fails_alone(store: Store, key: ApiKey) -> None:
+    rows = [conversation(key.pk) for _ in range(5)]
+    await store.write(opening(rows[2]))
+
+    def end() -> None:
+        Conversation.objects.filter(pk=rows[2].id).update(ended_at="2026-01-01T00:00:00Z")
+        connections["default"].close()
+
+    await asyncio.to_thread(end)
+    outcomes = await asyncio.gather(*(store.write(opening(row)) for row in rows), return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [type(None)] * 2 + [StaleConversation] + [type(None)] * 2
+
+
+async def test_of_new_conversations_that_claim_the_same_the_first_has_it(store: Store, key: ApiKey) -> None:
+    claim = ClaimRow("request", "same")
+    writes = [opening(conversation(key.pk), claims=(claim,)) for _ in range(3)]
+    outcomes = await asyncio.gather(*map(store.write, writes), return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [type(None), AlreadyClaimed, AlreadyClaimed]
 
 
 @pytest.mark.parametrize("bad", [Bad(), Odd()])
@@ -332,7 +363,8 @@ async def test_a_transaction_that_nobody_ends_does_not_keep_its_conversation(sto
     def begun() -> None:
         gone.begin()
         opening(row, created=False).apply(gone)
-        gone._sync()  # here its machine loses power
+        assert gone._pipeline is not None
+        gone._pipeline.sync()  # here its machine loses power
 
     await asyncio.to_thread(begun)
     async with asyncio.timeout(20):
@@ -406,7 +438,33 @@ def test_a_turn_of_sixteen_that_commit_together_costs_so_many_calls(key: ApiKey)
         db.commit()
         sys.setprofile(None)
     db.close()
-    assert calls / 16 <= (55 if db.sqlite else 150)
+    assert calls / 16 <= (42 if db.sqlite else 46)
+
+
+@pytest.mark.parametrize("migrated", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(("turns", "statements"), [(1, 4), (3, 4), (7, 8), (8, 4), (14, 8), (16, 5)])
+def test_so_many_turns_that_begin_conversations_are_so_many_statements(
+    key: ApiKey, turns: int, statements: int
+) -> None:
+    """Conversations, turns, messages (two each) and what was used."""
+    db, seen = Database(), list[str]()
+    said = [message(b"%016d" % number, b"", 1) for number in range(2)]
+    db.begin()
+    db._connection().set_trace_callback(seen.append)
+    for _ in range(turns):
+        row = conversation(key.pk)
+        first = opening(row, messages=(said[0],))
+        WholeTurn(first, closing(row, first.turn, message=said[1])).apply(db)
+    db.flush()
+    db.close()
+    assert len(seen) == statements
+
+
+@pytest.mark.parametrize("migrated", ["sqlite"], indirect=True)
+def test_what_a_statement_may_have_to_take_back_stays_in_memory(migrated: str) -> None:
+    db = Database(*writer_module.PRAGMAS)
+    assert db.query("PRAGMA temp_store") == [(2,)]
+    db.close()
 
 
 async def test_percent_signs_and_places_mean_the_same_to_both_databases(store: Store) -> None:
