@@ -1,5 +1,8 @@
 """Folds the client's stream into the message that a client which did not ask for a stream gets, and that is stored."""
 
+from collections.abc import Callable
+from typing import Any
+
 import msgspec
 
 from translation.arguments import is_object
@@ -12,7 +15,6 @@ from translation.events import (
     MessageStart,
     Relayed,
     WireEvent,
-    Written,
 )
 from translation.unicode import well_formed
 from translation.values import Usage
@@ -56,25 +58,30 @@ class Accumulator:
 
     def feed(self, events: list[WireEvent]) -> None:
         self.said += events
-        event: Written | None
-        for told in events:
-            if isinstance(told, Relayed):
-                if told.whole:
-                    self.body = told.raw
-                    continue
-                event = told.event
-            else:
-                event = told
+        for event in events:
             if type(event) is BlockDelta:
                 self._pieces.append(event)
-            elif type(event) is BlockStart:
-                self._content = None
-                self._blocks.append((event.block, {}))
-            elif type(event) is MessageDelta:
-                self.stop_reason, self.usage = event.stop_reason, event.usage
-                self.sequence, self.explanation = event.sequence, event.explanation
-            elif type(event) is MessageStart:
-                self.id, self.model, self.usage = event.id, event.model, event.usage
+            elif (note := _NOTED.get(type(event))) is not None:
+                note(self, event)
+
+    def _relayed(self, relayed: Relayed) -> None:
+        if relayed.whole:
+            self.body = relayed.raw
+        elif type(relayed.event) is BlockDelta:
+            self._pieces.append(relayed.event)
+        elif (note := _NOTED.get(type(relayed.event))) is not None:
+            note(self, relayed.event)
+
+    def _began(self, message: MessageStart) -> None:
+        self.id, self.model, self.usage = message.id, message.model, message.usage
+
+    def _opened(self, start: BlockStart) -> None:
+        self._content = None
+        self._blocks.append((start.block, {}))
+
+    def _ended(self, delta: MessageDelta) -> None:
+        self.stop_reason, self.usage = delta.stop_reason, delta.usage
+        self.sequence, self.explanation = delta.sequence, delta.explanation
 
     @property
     def content(self) -> bytes:
@@ -103,6 +110,14 @@ class Accumulator:
 
     def _joined(self) -> bytes:
         return b"[" + b",".join([_whole(block, parts) for block, parts in self._blocks]) + b"]"
+
+
+_NOTED: dict[type, Callable[[Accumulator, Any], None]] = {
+    MessageStart: Accumulator._began,
+    BlockStart: Accumulator._opened,
+    MessageDelta: Accumulator._ended,
+    Relayed: Accumulator._relayed,
+}
 
 
 def unfolded(content: bytes, first: int = 0) -> list[WireEvent]:
