@@ -16,7 +16,9 @@ from translation.errors import StoreUnavailable
 log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
-SEVER = 5.0  # seconds after which a read's connection is given up: its server may be gone without a word
+# Seconds after which a read that nobody waits for any more is given up with its connection: its server may be gone
+# without a word, and everybody after it would wait behind it.
+SEVER = 1.0
 REST = 0.5  # seconds after an outage in which nothing is tried
 QUEUE_LIMIT = 5_000
 # Reads are for a few rows all over the file: they need little of SQLite's memory, which each connection has for itself.
@@ -91,11 +93,13 @@ class Reader:
         assert self._loop is not None
         started = time.monotonic()
         try:
-            result = self._attempt(db, job)
+            result = self._attempt(db, job, future)
         except Exception as error:  # noqa: BLE001 - the thread lives on
+            db.close()
+            if future.cancelled():
+                return  # who waited has told of it, and what was given up says nothing about a new connection
             self.failures += 1
             log.error("state.read failed: %s", error)
-            db.close()
             if is_transient(error):
                 self._loop.call_soon_threadsafe(self._rest)
             self._loop.call_soon_threadsafe(_fail, future, StoreUnavailable())
@@ -103,11 +107,11 @@ class Reader:
             self.timings.observe(time.monotonic() - started)
             self._loop.call_soon_threadsafe(_settle, future, result)
 
-    def _attempt(self, db: Database, job: Callable[[Database], Any]) -> Any:
+    def _attempt(self, db: Database, job: Callable[[Database], Any], future: "asyncio.Future[Any]") -> Any:
         try:
             return job(db)
         except TRANSIENT as error:
-            if not is_transient(error):
+            if not is_transient(error) or future.cancelled():
                 raise
             # The connection may simply have been closed since it was last used; a fresh one tells.
             self.retries += 1

@@ -29,7 +29,7 @@ PATIENCE = patience.WHOLE  # seconds without any progress after which a transact
 LOOKS = 5  # at a transaction within that time
 LONGEST = 9.0  # seconds for one that gets on
 REST = 0.5  # seconds after an outage in which nothing is tried
-SEVER = 5.0  # seconds after which a transaction's connection is given up: its server may be gone without a word
+SEVER = 3.0  # seconds after which a transaction's connection is given up: its server may be gone without a word
 # Every commit goes back to the same pages of the indexes; SQLite's usual 2 MB, which all others have, are too few.
 # A statement of many rows keeps the pages as they were before it, beyond 64 kB in a file: a third of all pages written.
 PRAGMAS = ("PRAGMA cache_size=-8000", "PRAGMA temp_store=MEMORY")

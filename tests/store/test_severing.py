@@ -1,5 +1,6 @@
 """A server that is gone without a word, in whatever moment, is given up."""
 
+import asyncio
 import socket
 import struct
 import threading
@@ -14,6 +15,10 @@ from pytest_django import DjangoDbBlocker
 
 from bridge_project.databases import database
 from conversations.store.database import Database
+from conversations.store.reader import REST, Reader
+from tests.servers.postgres import Postgres
+from tests.torture.proxy import Proxy
+from translation.errors import StoreUnavailable
 
 ENCRYPTED = (80877103, 80877104)  # what a client asks for first: TLS, GSSAPI
 STATUS = {"server_version": "16.0", "client_encoding": "UTF8", "TimeZone": "Europe/Oslo"}
@@ -81,3 +86,34 @@ def test_a_connection_that_is_still_being_made_is_given_up_too(
         reading.join(10)
         assert failed
         db.close()
+
+
+async def test_nobody_waits_behind_a_read_that_was_given_up(
+    postgres: Postgres, monkeypatch: pytest.MonkeyPatch, django_db_blocker: DjangoDbBlocker
+) -> None:
+    """The route to the server is lost without a word: of two connections each costs one read, not all for seconds."""
+    with Proxy(postgres.port) as route, django_db_blocker.unblock():
+        url = postgres.create_database().replace(f":{postgres.port}/", f":{route.port}/")
+        given = connections.configure_settings({"default": database(url, Path())})["default"]
+        monkeypatch.setitem(connections.settings, "default", given)
+        reader = Reader(threads=2)
+        reader.start()
+        connected = threading.Barrier(2)
+
+        def meet(db: Database) -> None:
+            db.query("SELECT 1")
+            connected.wait(10)  # so that it takes both
+
+        await asyncio.gather(reader.read(meet), reader.read(meet))
+        route.forget()
+        failed = 0
+        while True:
+            try:
+                await reader.read(lambda db: db.query("SELECT 1"))
+            except StoreUnavailable:
+                failed += 1
+                await asyncio.sleep(REST)
+            else:
+                break
+        reader.stop()
+    assert 1 <= failed <= 2
