@@ -40,7 +40,7 @@ class TextCalls(Around):
         self._said = False
         self._found: list[Written] = []
         self._twins = Twins()
-        self._names: list[str] = []  # of the calls that came beside the text
+        self._names: dict[int, str] = {}  # of calls: those that came beside the text, by the numbers that they have
 
     def _passed(self, events: list[Event]) -> list[Event]:
         out: list[Event] = []
@@ -59,7 +59,7 @@ class TextCalls(Around):
     def _beside(self, event: Event, out: list[Event]) -> None:
         self._say(self._released(), out)
         if isinstance(event, ToolStarted):
-            self._names.append(event.name)
+            self._names[event.call] = event.name
         elif isinstance(event, ToolEnded):
             self._twins.has("parsed", self._names[event.call], event.arguments)
         out.append(event)
@@ -149,8 +149,8 @@ class TextCalls(Around):
         name = self._tools.client(call.name)
         if self._twins.has("written", name, call.arguments):
             return TWICE.format(name)
-        number = len(self._names)
-        self._names.append(name)
+        number = max(self._names, default=-1) + 1
+        self._names[number] = name
         out.append(ToolStarted(number, name, upstream_name=call.name))
         out.append(ToolEnded(number, call.arguments, state))
         return READ.format(name)

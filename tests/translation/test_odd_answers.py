@@ -1041,3 +1041,11 @@ def test_what_two_readers_of_a_call_take_for_its_values_is_the_same() -> None:
     assert not twins.has("parsed", "Bash", "{}")
     assert twins.has("parsed", "Read", '{"deep":["true",{"a":"null"}],"path":"1","limit":"5"}')
     assert not twins.expects("parsed", "Read")
+
+
+@pytest.mark.parametrize("detail", [[], 3, "x"])
+def test_reasoning_details_that_are_none_do_not_cost_a_complete_answer(detail: object) -> None:
+    late = {"reasoning": "Hm", "reasoning_details": [detail]}
+    stream = sse(chunk({"content": "Hi"}), chunk(finish="stop"), chunk(late), b"[DONE]")
+    content, end, _ = answer("openrouter", stream)
+    assert ([block.get("text") for block in content if block["type"] == "text"], end) == (["Hi"], "end_turn")

@@ -170,3 +170,12 @@ def test_values_get_the_types_of_the_tools_schema() -> None:
     assert read('{"name": "Go", "arguments": "{\\"n\\": 5}"}', tools) == Written("Go", '{"n": 5}')
     assert read('{"name": "Go", "parameters": {"n": 5}}', tools) == Written("Go", '{"n": 5}')
     assert read('{"name": "Go"}', tools) == Written("Go", "{}")
+
+
+def test_a_call_beside_the_text_keeps_its_number() -> None:
+    """Of one that the limit cut off before its name nothing is told, but it has been counted."""
+    nameless = {"index": 0, "id": "a", "function": {"arguments": '{"path": '}}
+    named = {"index": 1, "id": "b", "function": {"name": "Read", "arguments": '{"path": "b"}'}}
+    beside = (chunk({"tool_calls": [nameless]}), chunk({"tool_calls": [named]}))
+    content, end, _ = answer("vllm", say(HERMES, "length", beside=beside))
+    assert (calls(content), end) == ([("Read", {"path": "b"}), READ_A], "max_tokens")

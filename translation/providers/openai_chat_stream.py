@@ -213,10 +213,11 @@ class ChatDecoder(Ending):
             self._field = "reasoning" if delta.reasoning else "reasoning_content"  # who writes both reads that
             self._think(thought, out)
         if delta.reasoning_details:
+            words = thought_of(delta.reasoning_details)
             self._details += delta.reasoning_details
             self._whole = whole
             if not thought:
-                self._think(thought_of(delta.reasoning_details), out)
+                self._think(words, out)
         content = delta.content
         if content:
             if isinstance(content, str):

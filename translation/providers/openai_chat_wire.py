@@ -134,6 +134,7 @@ class Detail(Struct):
 _decode = msgspec.json.Decoder(Chunk).decode
 _decode_loosely = msgspec.json.Decoder(Chunk, strict=False).decode  # numbers as strings or with a point
 _detail = msgspec.json.Decoder(Detail).decode
+_object = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def decode_chunk(data: bytes) -> Chunk:
@@ -192,9 +193,10 @@ def _odd_chunk(data: bytes, error: Exception) -> Chunk:
 
 
 def thought_of(details: list[Raw]) -> str:
-    """The words of reasoning details that come without the plain field beside them."""
-    found = [_detail(raw) for raw in details]
-    return "".join(detail.text or detail.summary or "" for detail in found)
+    """The words of reasoning details. What cannot be read, or given back, is none."""
+    for raw in details:
+        _object(raw)  # also what has no words, which a decoder of words does not look at
+    return "".join([detail.text or detail.summary or "" for detail in map(_detail, details)])
 
 
 def arguments_of(function: Function) -> str:
@@ -231,7 +233,7 @@ def merged(details: list[Raw], *, whole: bool) -> Raw:
         return Raw(msgspec.json.encode(details))
     out: list[dict[str, Any]] = []
     for raw in details:
-        detail = msgspec.json.decode(raw, type=dict[str, Any])
+        detail = _object(raw)
         last = out[-1] if out else {}
         another = detail.get("id") and last.get("id") and detail["id"] != last["id"]
         if not last or another or any(last.get(key) != detail.get(key) for key in ("type", "index")):
