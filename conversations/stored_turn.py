@@ -18,7 +18,7 @@ from conversations.state import Conversation, Sent
 from conversations.store.links import LinkRow, SaveLinks, TakenId
 from conversations.store.reads import Node
 from conversations.store.usage import UsageRow
-from conversations.store.writes import ClaimRow, MessageRow, StaleConversation
+from conversations.store.writes import ClaimRow, CloseTurn, MessageRow, StaleConversation
 from conversations.turn_rows import TurnRows
 from translation.accumulator import Accumulator
 from translation.adapter import UpstreamRequest
@@ -204,16 +204,18 @@ class StoredTurn:
             self._closed = False  # the turn begins again, or is yet to be counted
             raise
         except BaseException:
-            if self.admission is not None:
-                await self.admission.settle(*usage_rows.used(row))
+            await self._settle(row)
             raise
         # Only now is it certain which request was sent: later ones may be stored as what they add to it.
         self._keep_sent()
-        if self.admission is not None:
-            await self.admission.settle(*usage_rows.used(row))
+        await self._settle(row)
         if telemetry.on():
             telemetry.closed(self, row)
         self.bridge.meter.turn(row, self.timings.state, self.errand.notes)
+
+    async def _settle(self, row: CloseTurn) -> None:
+        if self.admission is not None:
+            await self.admission.settle(*usage_rows.used(row))
 
     def _keep_sent(self) -> None:
         if self.ask.key.storage != "full" or not self._rows.stored:
