@@ -5,6 +5,9 @@ fails, its members are tried one by one, so that one bad row fails one turn. Eve
 batch in the same order: two that met in different ones would wait for each other. A batch that takes too long fails its
 waiters (the database stalls; they answer 529), and new writes are refused until it has ended. Nobody waits longer than
 its request's patience, behind whatever batch.
+
+A transaction of sixteen costs half of what two of eight do. So after one that had company the next waits a moment for
+more; a write that comes alone never waits.
 """
 
 import asyncio
@@ -24,6 +27,8 @@ log = logging.getLogger(__name__)
 
 QUEUE_LIMIT = 10_000  # writes that may wait; beyond that the bridge is overloaded
 BATCH_LIMIT = 500
+COMPANY, ENOUGH = 4, 16  # writes of a batch after which the next one waits for more; so many go at once
+MOMENT = 0.003  # seconds of that
 RETRY_DELAYS = (0.1, 0.3)  # two retries, at most one second with the attempts themselves
 PATIENCE = patience.WHOLE  # seconds without any progress after which a transaction has stalled
 LOOKS = 5  # at a transaction within that time
@@ -149,7 +154,11 @@ class Writer:
             entry.settle(now, entry.error)
         if not self.healthy:
             self._rest()
-        self._dispatch()
+        if len(batch) >= COMPANY and len(self._waiting) < ENOUGH:
+            self._scheduled = True
+            self._loop.call_later(MOMENT, self._dispatch)
+        else:
+            self._dispatch()
 
     def _rest(self) -> None:
         """The database is away: what has queued up behind its last failure need not find out for itself."""

@@ -66,6 +66,30 @@ async def test_what_is_submitted_together_is_one_commit(store: Store, key: ApiKe
     assert await asyncio.to_thread(counted, Turn, conversation=row.id) == 50
 
 
+async def test_after_a_batch_that_had_company_the_next_waits_for_more(
+    store: Store, key: ApiKey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer_module, "MOMENT", 0.5)
+    row = conversation(key.pk)
+    await asyncio.gather(*(store.write(opening(row)) for _ in range(writer_module.COMPANY)))
+    before = store.writer.commits
+    first = store.write(opening(row))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    await asyncio.gather(first, store.write(opening(row)))
+    assert store.writer.commits == before + 1
+
+
+async def test_a_write_that_comes_alone_does_not_wait(
+    store: Store, key: ApiKey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer_module, "MOMENT", 3600)
+    row = conversation(key.pk)
+    for _ in range(3):
+        await store.write(opening(row))
+    assert await asyncio.to_thread(counted, Turn, conversation=row.id) == 3
+
+
 async def test_a_conversation_that_begins_with_several_turns_at_once_is_one_commit(store: Store, key: ApiKey) -> None:
     rows = [conversation(key.pk) for _ in range(20)]
     before = store.writer.commits
