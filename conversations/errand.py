@@ -27,7 +27,7 @@ class Errand:
         self._storage = storage
         self.notes: list[Note] = list(prepared.notes)
         self._bridge = bridge
-        self._course = Course(bridge.settings.retries, bridge.upstreams.health)
+        self._course: Course | None = None  # once an attempt has failed
         self._healed = 0
         self._asked_again = False
         self._reminded = False
@@ -35,14 +35,13 @@ class Errand:
 
     def next_round(self, prepared: Prepared) -> None:
         """The answer goes on after tools that the bridge ran."""
-        self.prepared, self._goes_on, self._healed = prepared, True, 0
+        self.prepared, self._goes_on, self._healed, self._course = prepared, True, 0, None
         self.notes += [note for note in prepared.notes if note not in self.notes]
-        self._course = Course(self._bridge.settings.retries, self._bridge.upstreams.health)
 
     def over(self, error: BridgeError | None) -> None:
         """An error holds the frames that it came through, they hold the error and the turn: nothing of it, not even its
         buffers, would go before the collector came by."""
-        self._course.error = None
+        self._course = None
         trace: BaseException | None = error
         while trace is not None:
             trace.__traceback__, trace = None, trace.__context__
@@ -55,14 +54,16 @@ class Errand:
 
     async def go_on(self, error: UpstreamFault, answer: bytes) -> None:
         """Returns when another attempt is worth making; raises what the client is told when none is."""
-        if not self._changed(error, answer):
-            route = self.prepared.route
-            step = self._course.after(route, error)
-            if step is None:
-                raise self._course.error or error
-            if step.route is not route:
-                self._turn_to(step.route, error)
-            await asyncio.sleep(step.pause)
+        if self._changed(error, answer):
+            return
+        bridge, route = self._bridge, self.prepared.route
+        course = self._course = self._course or Course(bridge.settings.retries, bridge.upstreams.health)
+        step = course.after(route, error)
+        if step is None:
+            raise course.error or error
+        if step.route is not route:
+            self._turn_to(step.route, course.error or error, error)
+        await asyncio.sleep(step.pause)
 
     # ------------------------------------------------------------ the same target
 
@@ -113,8 +114,9 @@ class Errand:
 
     # ------------------------------------------------------------ another target
 
-    def _turn_to(self, route: Route, error: UpstreamFault) -> None:
-        """Make the request ready for another target; one that cannot take it is passed over."""
+    def _turn_to(self, route: Route, told: UpstreamFault, error: UpstreamFault) -> None:
+        """Make the request ready for another target; one that cannot take it is passed over. If none can, the client is
+        told what its own target said."""
         before = self.prepared
         for candidate in (route, *route.following()):
             if self._goes_on and not _alike(candidate, before.route):
@@ -131,7 +133,7 @@ class Errand:
                 self._note(f"{before.route.name} failed ({said}): {candidate.name} was asked instead")
                 self._healed = 0
                 return
-        raise self._course.error or error
+        raise told
 
     def _note(self, what: str) -> None:
         self.notes.append(Note("degradation", "fallback", storable(what, 2000)))

@@ -63,12 +63,17 @@ class Estimates:
         if len(ratios) >= MODELS:  # names are the client's: they must not fill the memory
             ratios.clear()
         ratios[name] = old + WEIGHT * (ratio - old)
-        if len(body) <= SAMPLE_BYTES:
-            samples = self._samples
-            samples[name] = Sample(body, tokens)
-            samples.move_to_end(name)
-            if len(samples) > SAMPLES:
-                samples.popitem(last=False)
+        # The longest since the last count is the one that says most.
+        known = self._samples.get(name)
+        if (0 if known is None else len(known.body)) < len(body) <= SAMPLE_BYTES:
+            self._sample(name, Sample(body, tokens))
+
+    def _sample(self, name: tuple[str, str], sample: Sample) -> None:
+        samples = self._samples
+        samples[name] = sample
+        samples.move_to_end(name)
+        if len(samples) > SAMPLES:
+            samples.popitem(last=False)
 
     async def count(self, upstream: str, model: str, body: bytes) -> int:
         sample = self._samples.pop((upstream, model), None)

@@ -20,7 +20,7 @@ from conversations.preparing import continued
 from conversations.store.hosted import SaveRound
 from conversations.store.packing import compress
 from conversations.store.writes import MessageRow
-from conversations.turn import Turn
+from conversations.turn import STALE_TRIES, Turn
 from translation import adapters
 from translation.adapter import UpstreamRequest, Writer
 from translation.errors import BridgeError
@@ -77,9 +77,9 @@ class HostedTurn(Turn):
     def hop(self) -> tuple[UpstreamRequest, Attempt]:
         return self._first or super().hop
 
-    async def _begun(self) -> list[WireEvent]:
+    async def _begin(self, tries: int = STALE_TRIES) -> list[WireEvent]:
         if not self.prepared.waiting:
-            return await super()._begun()
+            return await super()._begin(tries)
         await self._durable()
         self._shown = True
         self._runs.wait_for((run.tool_use_id for run in self.prepared.waiting), self._time_left())
@@ -237,7 +237,7 @@ class HostedTurn(Turn):
         self.attempt.go_on(before)
         self._mark = self.attempt.mark()
         self._shown = self._shows_parts
-        return await self._begin()
+        return await super()._begin(tries=1)  # what was shown cannot begin anew
 
     def _went_on(self) -> list[WireEvent]:
         if self._next is None or not self._next.done():

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from conversations import ids, links, message_rows, records, sent_rows, telemetry, usage_rows
 from conversations.beside import LARGE, beside, size_of
 from conversations.errand import Errand
-from conversations.records import Timings, milliseconds
+from conversations.records import Timings
 from conversations.state import Conversation, Sent
 from conversations.store.links import LinkRow, SaveLinks, TakenId
 from conversations.store.reads import Node
@@ -39,6 +39,7 @@ log = logging.getLogger(__name__)
 
 # Short at first: whoever asks again waits until the turn that failed is closed.
 CLOSE_PAUSES = (0.0, *(0.5,) * 4, *(1.0,) * 8, *(5.0,) * 11)  # seconds
+NO_USAGE, NOTHING = Usage(), Node(b"", 0, 0)
 CLOSERS = 2_000  # turns that may wait for the store to come back with all that they hold
 
 
@@ -58,16 +59,16 @@ class StoredTurn:
         self.errand = Errand(bridge, prepared, ask.key.storage)
         self.claims = claims
         self.admission = admission
-        self.recorded = sent_rows.kept(ask.request, prepared.aimed.sent)  # what the store has as this turn's request
+        self.recorded = prepared.aimed.sent  # what the store has as this turn's request
         # The newest turn of a conversation is the one with the greatest number, whosever clock it was begun by.
         self.id = bridge.rows.mint(prepared.conversation.latest)
         self.message_id = ids.message_id()
         self.started = ask.received
-        self.usage = Usage()
+        self.usage = NO_USAGE
         self.timings = Timings()
         self.attempts: list[records.AttemptRecord] = []
         self.entries: list[UsageRow] = []  # of the attempts that failed
-        self.head = Node(b"", 0, 0)  # the last message of the request
+        self.head = NOTHING  # the last message of the request
         self.depth = 0  # of the chain of requests that are stored by what they add
         self.calls: dict[int, LinkRow] = {}
         self.unseen: list[str] = []  # calls of attempts that were not shown
@@ -102,7 +103,7 @@ class StoredTurn:
 
     @property
     def elapsed(self) -> float:
-        return milliseconds(time.perf_counter() - self.started)
+        return int((time.perf_counter() - self.started) * 1_000_000) / 1000  # as `records.milliseconds` does
 
     # ------------------------------------------------------------ the beginning
 
@@ -208,7 +209,8 @@ class StoredTurn:
             raise
         # Only now is it certain which request was sent: later ones may be stored as what they add to it.
         self._keep_sent()
-        await self._settle(row)
+        if self.admission is not None:
+            await self._settle(row)
         if telemetry.on():
             telemetry.closed(self, row)
         self.bridge.meter.turn(row, self.timings.state, self.errand.notes)
@@ -224,7 +226,7 @@ class StoredTurn:
         if sent is not self.recorded:
             sent = sent_rows.kept(self.ask.request, sent)
             depth = depth if sent.body == self.recorded.body else 0
-        self.bridge.state.note_sent(self.conversation, Sent(self.id, depth, sent.body))
+        self.bridge.state.note_sent(self.errand.prepared.conversation, Sent(self.id, depth, sent.body))
 
     async def _store_end(
         self, status: str, error: BridgeError | None, message: MessageRow | None = None, returned: str = ""

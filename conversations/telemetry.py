@@ -6,6 +6,7 @@ Text is shown of keys that store it, cut short, and never with a secret in it (`
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 from conversations.redaction import redact
@@ -24,8 +25,7 @@ LOOKED_AT = 8_000  # a secret at the end of what is looked at would be cut, and 
 LISTED = 50
 
 
-def on() -> bool:
-    return log.isEnabledFor(logging.DEBUG)
+on = partial(log.isEnabledFor, logging.DEBUG)
 
 
 def opened(ask: Ask, prepared: Prepared) -> None:

@@ -91,7 +91,7 @@ class Turn(StoredTurn):
         """The first events that may be shown. Raises what the client gets to see instead."""
         self._task = asyncio.current_task()
         try:
-            wire = await self._begun()
+            wire = await self._begin()
         except asyncio.CancelledError:
             if self._ended is None:
                 raise
@@ -102,14 +102,6 @@ class Turn(StoredTurn):
         if self.audience is not None:
             self.audience.share()
         return wire
-
-    async def _begun(self) -> list[WireEvent]:
-        for _ in range(STALE_TRIES):
-            try:
-                return await self._begin()
-            except StaleConversation:
-                await self._reprepare()
-        raise self._never_fresh()
 
     async def read(self) -> list[WireEvent]:
         """The events of the next upstream read that were not shown at once; none when the turn was only nudged."""
@@ -168,19 +160,24 @@ class Turn(StoredTurn):
 
     # ------------------------------------------------------------ before anything is shown
 
-    async def _begin(self) -> list[WireEvent]:
+    async def _begin(self, tries: int = STALE_TRIES) -> list[WireEvent]:
         while True:
             self._attempt_started = time.perf_counter()
             try:
                 wire = await self._first_events()
+                self._record(None)
+                await self._rows.opened()
             except UpstreamFault as error:
                 self._record(error)
                 self.attempt.close()
                 await self.errand.go_on(error, b"".join(self.attempt.raw))
                 self._restart()
+            except StaleConversation:
+                tries -= 1
+                if not tries:
+                    raise self._never_fresh() from None
+                await self._reprepare()
             else:
-                self._record(None)
-                await self._rows.opened()
                 self._shown = True
                 return wire
 

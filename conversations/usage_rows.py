@@ -26,11 +26,11 @@ def used(row: CloseTurn) -> tuple[int, int]:
 
 def entries(turn: StoredTurn, status: str, returned: str) -> tuple[UsageRow, ...]:
     """Of all its attempts, once it has ended. If none brought an answer, every one has its entry already."""
-    failed = tuple(turn.entries)
-    if failed and len(failed) == len(turn.attempts):
-        return failed
-    calls = len(turn.calls) - (sum([entry.tool_count for entry in failed]) if failed else 0)
-    timings = turn.timings
+    failed, calls, timings = turn.entries, len(turn.calls), turn.timings
+    if failed:
+        if len(failed) == len(turn.attempts):
+            return tuple(failed)
+        calls -= sum([entry.tool_count for entry in failed])
     last = _entry(turn, turn.usage, status, len(failed) + 1, timings.duration, timings.first_token, returned, calls)
     return (*failed, last)
 
