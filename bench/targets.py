@@ -7,8 +7,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import psutil
@@ -44,11 +44,13 @@ class Running(Struct, frozen=True):
 
 
 @contextmanager
-def launched(command: list[str], environment: dict[str, str], cores: set[int], log: Path) -> Iterator[int]:
+def launched(
+    command: list[str], environment: dict[str, str], cores: set[int], log: Path, tree: Path = PROJECT
+) -> Iterator[int]:
     """A process group of its own, ended whole."""
     with log.open("ab") as output:
         process = subprocess.Popen(
-            command, cwd=PROJECT, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+            command, cwd=tree, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
             start_new_session=True, preexec_fn=lambda: machine.pin(cores),  # noqa: PLW1509 - nothing is threaded here
         )  # fmt: skip
     try:
@@ -154,9 +156,14 @@ def router(upstream: int) -> Iterator[Running]:
         yield Running(port, MESSAGES, b"message_stop", pid, time.perf_counter() - started)
 
 
-@contextmanager
-def toolbridge(upstream: int, name: str, **settings: str) -> Iterator[Running]:
+def toolbridge(upstream: int, name: str, **settings: str) -> AbstractContextManager[Running]:
     """What `make run` starts, in a home of its own that is made anew."""
+    return bridge_of(PROJECT, upstream, name, settings)
+
+
+@contextmanager
+def bridge_of(tree: Path, upstream: int, name: str, settings: Mapping[str, str]) -> Iterator[Running]:
+    """The same of any tree of the project."""
     home, port = HOME / name, free_port()
     shutil.rmtree(home, ignore_errors=True)
     python = PROJECT / ".venv" / "bin" / "python"
@@ -165,7 +172,7 @@ def toolbridge(upstream: int, name: str, **settings: str) -> Iterator[Running]:
     # More processes than one get more cores than one.
     cores = {0} if settings.get("WEB_WORKERS", "1") == "1" else set(range(os.cpu_count() or 1))
     started = time.perf_counter()
-    with launched(command, environment, cores, HOME / f"{name}.log") as pid:
+    with launched(command, environment, cores, HOME / f"{name}.log", tree) as pid:
         wait(port, MESSAGES, pid)
         yield Running(port, MESSAGES, b"message_stop", pid, time.perf_counter() - started)
 
