@@ -5,6 +5,7 @@ import time
 from msgspec import Struct, field
 
 from conversations.audience import Client
+from conversations.heads import Head
 from conversations.store.accounts import KeyRow
 from translation.client.identity import Identity
 from translation.values import Request
@@ -15,7 +16,7 @@ class Ask(Struct, frozen=True):
     request: Request
     identity: Identity
     request_id: str
-    headers: dict[str, str]
+    head: Head
     client: Client
     received: float = field(default_factory=time.perf_counter)
     body: bytes = b""  # as it came, where the request does not hold it

@@ -18,22 +18,18 @@ class Callers:
         self._known: dict[str, KeyRow] = {}  # by digest
         self._changes = 0
 
-    async def authenticate(self, headers: Mapping[str, str]) -> KeyRow:
-        secrets = secrets_of(headers)
-        for secret in secrets:
-            key = await self._find(digest(secret))
+    async def authenticate(self, digests: Sequence[str]) -> KeyRow:
+        for key_digest in digests:
+            key = self._known.get(key_digest) or await self._find(key_digest)
             if key is not None and (key.expires_at is None or key.expires_at > time.time()):
                 return key
-        raise unknown(secrets)
+        raise unknown(digests)
 
     def forget(self, key_digest: str) -> None:
         self._known.pop(key_digest, None)
         self._changes += 1
 
     async def _find(self, key_digest: str) -> KeyRow | None:
-        known = self._known.get(key_digest)
-        if known is not None:
-            return known
         changes = self._changes
         anyone: KeyRow | None = KeyRow(0, key_digest, "full", None)  # without a store
         found = await self._store.read(partial(accounts.key_by_digest, digest=key_digest), anyone)
@@ -55,5 +51,9 @@ def secrets_of(headers: Mapping[str, str]) -> list[str]:
     return shown
 
 
-def unknown(secrets: Sequence[str]) -> Unauthenticated:
-    return Unauthenticated("invalid x-api-key" if secrets else "x-api-key header is required")
+def digests_of(headers: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple([digest(secret) for secret in secrets_of(headers)])
+
+
+def unknown(digests: Sequence[str]) -> Unauthenticated:
+    return Unauthenticated("invalid x-api-key" if digests else "x-api-key header is required")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections import Counter
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -13,7 +11,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from conversations import message_rows, parameters, secrets, sent_rows, usage_rows
-from conversations.callers import secrets_of
 from conversations.state import Sent
 from conversations.storable import digest, words
 from conversations.store.database import timestamp
@@ -34,9 +31,6 @@ if TYPE_CHECKING:
 ROWS = 8  # in one write
 NO_BLOB = (b"", b"")
 _BLOBS: Memo[tuple[bytes, bytes]] = Memo(budget=8 * 1024 * 1024, largest=1024 * 1024)
-# Also those of proxies and of whoever comes next: what sounds like a secret is one.
-SECRET_HEADER = re.compile(r"auth|cookie|token|secret|password|credential|signature|api-?key|-key$", re.IGNORECASE)
-HEADER_LIMIT = 8_000
 
 
 class AttemptRecord(Struct, frozen=True):
@@ -84,7 +78,7 @@ def opening(turn: StoredTurn, last: Sent | None) -> Opening:
         now=now(),
         requested_model=asked.model[:200],
         params=parameters.dump(asked, texts=full) if storage != "minimal" else b"{}",
-        headers=kept_headers(ask.headers) if storage != "minimal" else b"{}",
+        headers=ask.head.stored if storage != "minimal" else b"{}",
         stream=asked.stream,
         head_hash=head.chain_hash,
         system_digest=system[0],
@@ -200,15 +194,3 @@ def now() -> str:
 def _blob(raw: bytes) -> tuple[bytes, bytes]:
     """Its digest, and how it is kept. Clients send the same system and tools with every turn."""
     return _BLOBS.get(raw, lambda: (digest(raw), compress(raw))) if raw else NO_BLOB
-
-
-def kept_headers(headers: dict[str, str]) -> bytes:
-    hidden = secrets_of(headers)
-    shown = {name: value for name, value in headers.items() if not _is_secret(name) and value not in hidden}
-    encoded = msgspec.json.encode(shown)
-    return encoded if len(encoded) <= HEADER_LIMIT else b"{}"
-
-
-@lru_cache(maxsize=1024)
-def _is_secret(header: str) -> bool:
-    return SECRET_HEADER.search(header) is not None

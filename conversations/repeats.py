@@ -37,13 +37,13 @@ def claims(ask: Ask, *, anew: bool = False) -> tuple[ClaimRow, ...]:
     thread, identity = ask.request.thread, ask.identity
     # An agent is one of its session's: alone it names nobody.
     who = identity.conversation_id or (identity.session_id and f"{identity.session_id}/{identity.agent_id}")
-    if not who and thread is None and not identity.retry_count and RETRY_HEADER not in ask.headers:
+    if not who and thread is None and not identity.retry_count and RETRY_HEADER not in ask.head.names:
         return ()
     rows = []
     if thread is not None and thread.kind == "continue":
         rows.append(ClaimRow("thread", thread.previous_message_id[:64]))
     named = bool(who) or bool(rows) or identity.retry_count > 0
-    if ask.key.storage == "full" and (named or RETRY_HEADER in ask.headers):
+    if ask.key.storage == "full" and (named or RETRY_HEADER in ask.head.names):
         how = b"\0append\0" if identity.append else b"\0"  # the same bytes are another request there
         token = blake2b(who.encode() + how, digest_size=24)
         token.update(ask.request.body or ask.body)

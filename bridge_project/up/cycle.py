@@ -7,6 +7,8 @@ from typing import cast
 
 from uvicorn.protocols.http.httptools_impl import HEADER_VALUE_RE, STATUS_LINE, RequestResponseCycle
 
+from conversations.lines import Lines
+
 Watch = Callable[[Callable[[], None]], Callable[[], None]]
 
 
@@ -45,13 +47,15 @@ class Head:
 
 
 class Cycle(RequestResponseCycle):
+    lines: Lines  # of the head, but for the length of the body
+    length: bytes  # as the client says it, b"" if it does not
     watch: Watch  # calls when the client leaves, until what it returned is called
 
     def body_at_once(self) -> bytes | None:
         """The whole body, if it has come."""
         if self.more_body or self.waiting_for_100_continue:
             return None
-        body, self.body = bytes(self.body), bytearray()
+        body, self.body = bytes(self.body), bytearray()  # of bytes, this is no copy
         return body
 
     async def answer(self, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> None:

@@ -11,7 +11,9 @@ from urllib.parse import unquote
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from bridge_project.up.again import Known, Whole, cut, known_heads, remember
 from bridge_project.up.cycle import Cycle
+from conversations.lines import LENGTH, Lines, split
 
 HEAD_SECONDS = 30.0
 INVALID = "Invalid HTTP request received."
@@ -49,10 +51,42 @@ class Requests(HttpToolsProtocol):
         self._expect(self.head_seconds)
 
     def data_received(self, data: bytes) -> None:
+        whole = cut(data) if self._is_between() else None
+        if whole is not None and (known := known_heads.get(whole.head)) is not None:
+            self._begin_again(known, whole)
+            return
+        before = self.cycle
         while data:
             data = self._read(data)
         if self._heading and self._late is None:
             self._expect(self.head_seconds)
+        if whole is not None and self.cycle is not before and self._is_simple():
+            remember(whole.head, self.scope)
+
+    def _is_between(self) -> bool:
+        """Whether the parser is where a request begins, and none is being answered."""
+        over = getattr(self.cycle, "response_complete", True) and not getattr(self.cycle, "more_body", False)
+        return over and not self._heading
+
+    def _is_simple(self) -> bool:
+        """Whether what has come is one request, whole, of which all but its length is in the head's other bytes."""
+        cycle = self.cycle
+        if cycle.more_body or self.expect_100_continue or not cycle.keep_alive:
+            return False
+        return not self.parser.should_upgrade() and [name for name, _ in self.headers].count(LENGTH) == 1
+
+    def _begin_again(self, known: Known, whole: Whole) -> None:
+        """A request whose head is known, without the parser."""
+        self._came()
+        self.expect_100_continue = False
+        self.headers = [*known.lines, (LENGTH, whole.length)]
+        peers = {"server": self.server, "client": self.client, "scheme": self.scheme}
+        own = {"headers": self.headers, "state": self.app_state.copy()}
+        self.scope = cast("Any", {**known.scope, **peers, **own})
+        self.cycle = cycle = self._cycle(known.lines, whole.length, keep_alive=True)
+        cycle.body, cycle.more_body = cast("bytearray", whole.body), False  # which is only read
+        cycle.message_event.set()
+        self._start_asgi_task(cycle, self.app)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """As uvicorn's, but white space after a value is none of it."""
@@ -72,7 +106,8 @@ class Requests(HttpToolsProtocol):
         if self.parser.should_upgrade() and (self._wishes() or self._should_upgrade()):
             return
         self._describe()
-        self.cycle, before = self._cycle(), self.cycle
+        keep_alive = self.scope["http_version"] != "1.0" and self.parser.should_keep_alive()
+        self.cycle, before = self._cycle(*split(self.headers), keep_alive=keep_alive), self.cycle
         if getattr(before, "response_complete", True):  # there is none before the first request
             self._start_asgi_task(self.cycle, self.app)
         else:
@@ -88,10 +123,9 @@ class Requests(HttpToolsProtocol):
         scope["raw_path"] = url.path
         scope["query_string"] = url.query or b""
 
-    def _cycle(self) -> Cycle:
-        scope = self.scope
+    def _cycle(self, lines: Lines, length: bytes, *, keep_alive: bool) -> Cycle:
         cycle = Cycle(
-            scope,
+            self.scope,
             self.transport,
             self.flow,
             self.logger,
@@ -100,10 +134,10 @@ class Requests(HttpToolsProtocol):
             self.server_state.default_headers,
             Event(),
             self.expect_100_continue,
-            scope["http_version"] != "1.0" and self.parser.should_keep_alive(),
+            keep_alive,
             self.on_response_complete,
         )
-        cycle.watch = self.watch
+        cycle.lines, cycle.length, cycle.watch = lines, length, self.watch
         return cycle
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:

@@ -7,8 +7,7 @@ from django.db import models
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
 from conversations import ids
-from conversations.callers import secrets_of, unknown
-from conversations.keys import digest
+from conversations.callers import digests_of, unknown
 from conversations.models import ApiKey
 from conversations.storable import storable
 from translation.client.render import MESSAGES
@@ -31,12 +30,12 @@ def request_id(request: HttpRequest) -> str:
 
 def caller(request: HttpRequest) -> ApiKey:
     """For ninja's `auth`: the key, or the API's own 401."""
-    secrets = secrets_of({name.lower(): value for name, value in request.headers.items()})
-    for secret in secrets:
-        key = ApiKey.objects.usable().filter(digest=digest(secret)).first()
+    digests = digests_of({name.lower(): value for name, value in request.headers.items()})
+    for digest in digests:
+        key = ApiKey.objects.usable().filter(digest=digest).first()
         if key is not None:
             return key
-    raise unknown(secrets)
+    raise unknown(digests)
 
 
 def owner(request: HttpRequest) -> ApiKey:

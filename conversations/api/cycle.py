@@ -5,12 +5,13 @@ server it is ASGI's messages.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Protocol
 
 from conversations.api.exchange import Drain
 from conversations.api.incoming import Receive
+from conversations.lines import Lines, split
 
 CYCLE = "toolbridge.cycle"  # in the scope
 
@@ -19,6 +20,9 @@ Headers = list[tuple[bytes, bytes]]
 
 
 class Cycle(Protocol):
+    lines: Lines  # of the head, but for the length of the body
+    length: bytes  # as the client says it, b"" if it does not
+
     def body_at_once(self) -> bytes | None:
         """The whole body, if it has come; else it has to be received."""
 
@@ -40,7 +44,8 @@ class Cycle(Protocol):
 class Messages:
     """Such a server has to be asked whether the client has left, which takes a task."""
 
-    def __init__(self, receive: Receive, send: Send) -> None:
+    def __init__(self, headers: Iterable[tuple[bytes, bytes]], receive: Receive, send: Send) -> None:
+        self.lines, self.length = split(headers)
         self._receive = receive
         self._send = send
 

@@ -9,6 +9,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 
 from conversations.audience import Client
+from conversations.heads import Head
 
 Drain = Callable[[], Awaitable[None]]
 # Takes a piece of a body; returns what has to be called and waited for before the next one, when the client is behind.
@@ -21,12 +22,12 @@ class LeanRequest(HttpRequest):
     lean_body = b""
     client: Client
 
-    def __init__(self, scope: Mapping[str, Any], headers: dict[str, str], request_id: str) -> None:
+    def __init__(self, scope: Mapping[str, Any], head: Head, request_id: str) -> None:
         # HttpRequest.__init__ builds five dictionaries that nobody reads on these paths.
         self.scope = scope
         self.method = scope["method"]
         self.path = self.path_info = scope["path"]
-        self.lean_headers = headers
+        self.head = head
         self.request_id = request_id
         self.META = {}
         self.COOKIES = {}

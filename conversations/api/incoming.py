@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from conversations.beside import beside
+from conversations.heads import Head
 from translation.errors import InvalidRequest, TooLarge, TooSlow
 
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
@@ -18,7 +19,8 @@ BODY_LIMIT = 32 * 1024 * 1024
 BODY_SECONDS = 300.0  # the largest at a megabit per second
 LARGE = 1024 * 1024
 UNKNOWN = 8 * LARGE  # what a body without a length is taken for
-CODINGS = {"": 0, "identity": 0, "gzip": 31, "x-gzip": 31, "deflate": 15}  # zlib's word for each
+PLAIN = 0
+CODINGS = {"": PLAIN, "identity": PLAIN, "gzip": 31, "x-gzip": 31, "deflate": 15}  # zlib's word for each
 REST = 0.01  # seconds after so much of a large one: the others go on meanwhile
 
 
@@ -26,20 +28,16 @@ class ClientGone(Exception):
     """The client closed the connection before its request was whole."""
 
 
-def announced(headers: Mapping[str, str]) -> int:
+def announced(head: Head, length: bytes) -> int:
     """Bytes that the client says it will send. Raises for what is not going to be read."""
-    declared = headers.get("content-length", "")
-    size = int(declared) if declared.isdecimal() else UNKNOWN if "transfer-encoding" in headers else 0
+    size = int(length) if length.isdigit() else UNKNOWN if "transfer-encoding" in head.names else 0
     if size > BODY_LIMIT:
         raise TooLarge(f"request exceeds the maximum size of {BODY_LIMIT} bytes")
-    coding = coding_of(headers)
-    if coding not in CODINGS:
-        raise InvalidRequest(f"content-encoding: {coding} is not supported", code="request_body_encoding_unsupported")
-    return max(size, UNKNOWN) if CODINGS[coding] else size
-
-
-def coding_of(headers: Mapping[str, str]) -> str:
-    return headers.get("content-encoding", "").strip().lower()
+    if head.coding not in CODINGS:
+        raise InvalidRequest(
+            f"content-encoding: {head.coding} is not supported", code="request_body_encoding_unsupported"
+        )
+    return max(size, UNKNOWN) if CODINGS[head.coding] else size
 
 
 async def read_body(receive: Receive, seconds: float = BODY_SECONDS) -> bytes:
@@ -64,9 +62,9 @@ async def read_body(receive: Receive, seconds: float = BODY_SECONDS) -> bytes:
         raise TooSlow(f"the request's body did not arrive within {seconds:g} seconds") from None
 
 
-async def unpacked(body: bytes, headers: Mapping[str, str]) -> bytes:
+async def unpacked(body: bytes, head: Head) -> bytes:
     """As the client wrote it before it was packed."""
-    window = CODINGS[coding_of(headers)]
+    window = CODINGS[head.coding]
     return await asyncio.to_thread(_inflated, body, window) if window else body
 
 

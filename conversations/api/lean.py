@@ -5,14 +5,15 @@ Reads the body, runs the ninja operation, sends what it returns. When the client
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from conversations import ids
 from conversations.api.cycle import CYCLE, Cycle, Messages, Send
 from conversations.api.exchange import LeanRequest, LeanResponse
-from conversations.api.incoming import LARGE, ClientGone, Receive, announced, read_body, unpacked
+from conversations.api.incoming import CODINGS, LARGE, PLAIN, ClientGone, Receive, announced, read_body, unpacked
 from conversations.audience import Client
+from conversations.heads import head_of
 from conversations.process import current
 from conversations.store import patience
 from translation.errors import BridgeError, OwnFault
@@ -23,28 +24,25 @@ Refuse = Callable[[BridgeError, str], Refusal]  # an error in the dialect of the
 
 log = logging.getLogger(__name__)
 
-BETAS = "anthropic-beta"  # a list; of every other header that comes twice the last line counts
-
 
 async def serve(operation: Operation, refuse: Refuse, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
     request_id = ids.request_id()
-    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-    if len(headers) < len(scope["headers"]) and BETAS in headers:
-        headers[BETAS] = _lines(scope["headers"], BETAS.encode())
-    request = LeanRequest(scope, headers, request_id)
-    cycle: Cycle = scope.get(CYCLE) or Messages(receive, send)
+    cycle: Cycle = scope.get(CYCLE) or Messages(scope["headers"], receive, send)
+    head = head_of(cycle.lines)
+    request = LeanRequest(scope, head, request_id)
     try:
-        size = announced(headers)
-        if size < LARGE:
-            body = cycle.body_at_once()
-            request.lean_body = await read_body(receive) if body is None else body
+        body = cycle.body_at_once() if CODINGS.get(head.coding) == PLAIN else None
+        if body is None and (size := announced(head, cycle.length)) < LARGE:
+            body = await read_body(receive)
+        if body is not None:
+            request.lean_body = body
             await _serve(operation, refuse, request, cycle)
         else:
             process = current()
             process.ready()
-            await process.callers.authenticate(headers)
+            await process.callers.authenticate(head.digests)
             async with process.room.taken(size) as place:
-                request.lean_body = await unpacked(await read_body(receive), headers)
+                request.lean_body = await unpacked(await read_body(receive), head)
                 place.resize(len(request.lean_body))
                 await _serve(operation, refuse, request, cycle)
     except ClientGone:
@@ -53,11 +51,6 @@ async def serve(operation: Operation, refuse: Refuse, scope: Mapping[str, Any], 
         current().meter.error(error)
         response = refused(refuse(error, request_id))
         await cycle.answer(response.lean_status, response.lean_headers, response.lean_body)
-
-
-def _lines(headers: Iterable[tuple[bytes, bytes]], wanted: bytes) -> str:
-    """A list that comes in several lines of its header is one list."""
-    return b",".join(value for name, value in headers if name == wanted).decode("latin-1")
 
 
 async def _serve(operation: Operation, refuse: Refuse, request: LeanRequest, cycle: Cycle) -> None:

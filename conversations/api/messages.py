@@ -13,7 +13,6 @@ from translation.client.parse import parse
 from translation.client.render import MESSAGES
 
 router = Router(tags=["Messages"])
-DEFAULT_VERSION = "2023-06-01"
 
 
 @router.post("/messages", summary="Create a message", auth=None)
@@ -36,14 +35,12 @@ async def count_tokens(request: HttpRequest) -> LeanResponse:
 
 async def _ask(request: HttpRequest, *, counting: bool = False) -> Ask:
     assert isinstance(request, LeanRequest)
-    process, headers = current(), request.lean_headers
+    process, head = current(), request.head
     process.ready()
-    key = await process.callers.authenticate(headers)
-    named = headers.get("anthropic-beta")
-    betas = tuple([beta.strip() for beta in named.split(",") if beta.strip()]) if named else ()
-    body, version = request.lean_body, headers.get("anthropic-version", DEFAULT_VERSION)
+    key = await process.callers.authenticate(head.digests)
+    body = request.lean_body
     if len(body) < LARGE:
-        asked = parse(body, version, betas, counting=counting)
+        asked = parse(body, head.version, head.betas, counting=counting)
     else:
-        asked = await beside(len(body), parse, body, version, betas, counting=counting)
-    return Ask(key, asked, identity(headers, asked.user_id), request.request_id, headers, request.client)
+        asked = await beside(len(body), parse, body, head.version, head.betas, counting=counting)
+    return Ask(key, asked, identity(head.names, asked.user_id), request.request_id, head, request.client)

@@ -23,13 +23,13 @@ router = Router(tags=["OpenAI"])
 async def chat_completions(request: HttpRequest) -> LeanResponse:
     """OpenAI's Chat Completions, streaming and not, in front of the upstream that the model name routes to."""
     assert isinstance(request, LeanRequest)
-    process, headers = current(), request.lean_headers
+    process, head = current(), request.head
     bridge = process.ready()
-    key = await process.callers.authenticate(headers)
+    key = await process.callers.authenticate(head.digests)
     chat = await beside(len(request.lean_body), parse, request.lean_body)
     asked = chat.request
-    who = identity(headers, asked.user_id)
-    ask = Ask(key, asked, who, request.request_id, headers, request.client, body=request.lean_body)
+    who = identity(head.names, asked.user_id)
+    ask = Ask(key, asked, who, request.request_id, head, request.client, body=request.lean_body)
     try:
         turn = await bridge.open(ask)
     except InvalidRequest as error:
@@ -44,7 +44,7 @@ async def embeddings(request: HttpRequest) -> LeanResponse:
     assert isinstance(request, LeanRequest)
     process = current()
     bridge = process.ready()
-    key = await process.callers.authenticate(request.lean_headers)
+    key = await process.callers.authenticate(request.head.digests)
     body = await embedding.create(bridge, key, request.lean_body, request.request_id)
     identified = ChatRenderer(created=0).headers(request.request_id)
     headers = [(name.encode(), value.encode()) for name, value in identified]
