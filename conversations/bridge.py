@@ -94,6 +94,7 @@ class Bridge:
 
     async def open(self, ask: Ask, *, anew: bool = False) -> Turn | Repeat:
         """A turn whose opening write is on its way; or, for the same request again, what stands in for it."""
+        await self._together()
         large = ask.request.size >= LARGE
         claimed = await beside(ask.request.size, claims, ask, anew=anew) if large else claims(ask, anew=anew)
         if ask.key.limits is None:
@@ -113,6 +114,12 @@ class Bridge:
                 await admission.settle()  # a repeat asks again if it has to run after all
         return opened
 
+    async def _together(self) -> None:
+        """Requests that come at once go on step by step, all of them: the processor's caches hold the code of one step,
+        not that of the whole way."""
+        if self.running:
+            await asyncio.sleep(0)
+
     async def _repeat(self, ask: Ask, claimed: tuple[ClaimRow, ...]) -> Repeat | None:
         """What runs already, perhaps in the key's last place, needs no other one to be heard once more."""
         claim = await running(self, ask, claimed)
@@ -124,6 +131,7 @@ class Bridge:
 
     async def _open(self, ask: Ask, admission: Admission | None, claimed: tuple[ClaimRow, ...]) -> Turn | Repeat:
         prepared = await self.prepare(ask)
+        await self._together()
         if telemetry.on():
             telemetry.opened(ask, prepared)
         kind = HostedTurn if prepared.aimed.hosted or prepared.waiting or prepared.offered.listings else Turn
