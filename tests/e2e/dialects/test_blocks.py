@@ -90,7 +90,7 @@ CITED = {
 REMINDERS = [{"role": "system", "content": f"Reminder {number}."} for number in range(3)]
 
 
-@pytest.mark.parametrize("name", ["gemini"])
+@pytest.mark.parametrize("name", ["openai-responses", "gemini"])
 def test_what_could_not_be_told_is_recorded_with_the_turn_that_it_came_in(
     name: str, client: Client, models: Models, records: Records
 ) -> None:
