@@ -6,6 +6,7 @@ result, which is the user's in the canonical form; what the user says right afte
 """
 
 import re
+from base64 import b64decode
 
 import msgspec
 from msgspec import Raw, Struct
@@ -192,4 +193,15 @@ def _file(file: FileWire, path: str) -> Document:
     data = _DATA_URL.match(file.file_data)
     if data is None:
         raise wrong(path + ".file_data", "Input should be a base64 data URL")
-    return Document("base64", file.file_data[data.end() :], data[1], title=file.filename or "")
+    content, kind, title = file.file_data[data.end() :], data[1].lower(), file.filename or ""
+    text = _text(content) if kind.startswith("text/") or kind == "application/json" else ""
+    return Document("text", text, "text/plain", title=title) if text else Document("base64", content, kind, title=title)
+
+
+def _text(data: str) -> str:
+    """Of a file that should hold some; "" where it does not."""
+    try:
+        text = b64decode(data).decode()
+    except ValueError:
+        return ""
+    return "" if text.isspace() else text

@@ -105,6 +105,21 @@ def test_images_and_files_are_understood() -> None:
     )
 
 
+@pytest.mark.parametrize("kind", ["text/plain", "text/csv;charset=utf-8", "text/Markdown", "application/json"])
+def test_a_text_file_is_what_it_says(kind: str) -> None:
+    """Nobody but the Responses API takes files other than PDFs, and everybody takes text."""
+    file = {"filename": "a.txt", "file_data": f"data:{kind};base64,w7xiZXI="}
+    found = said({"role": "user", "content": [{"type": "file", "file": file}]})[0].blocks
+    assert found == (Document("text", "über", "text/plain", title="a.txt"),)
+
+
+@pytest.mark.parametrize("data", ["/w==", "A", "", "IA=="])
+def test_a_text_file_that_holds_no_text_stays_a_file(data: str) -> None:
+    file = {"filename": "a.txt", "file_data": f"data:text/plain;base64,{data}"}
+    found = said({"role": "user", "content": [{"type": "file", "file": file}]})[0].blocks
+    assert found == (Document("base64", data, "text/plain", title="a.txt"),)
+
+
 @pytest.mark.parametrize(
     ("message", "complaint"),
     [
