@@ -21,6 +21,7 @@ ABSENT = Raw(b"")
 NOTHING = (b"", b"null")
 MAX_MESSAGES = 100_000
 PARTS = ("text", "image_url", "file")
+JPEG = "image/jpeg"
 
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)(?:;[^,;]*)*?;base64,")
 
@@ -179,7 +180,8 @@ def _part(part: PartWire, path: str) -> Block:
 
 def _image(url: str, path: str) -> Image:
     if data := _DATA_URL.match(url):
-        return Image("base64", url[data.end() :], data[1])
+        kind = data[1].lower()
+        return Image("base64", url[data.end() :], JPEG if kind == "image/jpg" else kind)
     if url.startswith(("https://", "http://")):
         return Image("url", url)
     raise wrong(path, "Input should be an http(s) URL or a base64 data URL")

@@ -105,6 +105,13 @@ def test_images_and_files_are_understood() -> None:
     )
 
 
+@pytest.mark.parametrize("kind", ["image/jpg", "image/JPEG"])
+def test_an_image_has_the_one_name_of_its_type_that_everyone_takes(kind: str) -> None:
+    """`messages.0.content.0.image.source.base64.media_type: Input should be 'image/jpeg', ...`"""
+    part = {"type": "image_url", "image_url": {"url": f"data:{kind};base64,AAAA"}}
+    assert said({"role": "user", "content": [part]})[0].blocks == (Image("base64", "AAAA", "image/jpeg"),)
+
+
 @pytest.mark.parametrize("kind", ["text/plain", "text/csv;charset=utf-8", "text/Markdown", "application/json"])
 def test_a_text_file_is_what_it_says(kind: str) -> None:
     """Nobody but the Responses API takes files other than PDFs, and everybody takes text."""
