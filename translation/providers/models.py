@@ -53,6 +53,12 @@ XAI_REFUSED = (
 )
 # `Unexpected role 'user' after role 'tool'` (3230), whoever serves the model: it is in Mistral's own request validator.
 MISTRAL_MODELS = ("*stral*", "*mixtral*", "*pixtral*")
+# What its API has no word for, or other values: it refuses such a request (422).
+# fmt: off
+MISTRAL_REFUSED = (
+    "user", "logit_bias", "verbosity", "service_tier", "prompt_cache_retention", "safety_identifier", "store", "min_p",
+)
+# fmt: on
 # The prompt's share of the window, where that is less: an answer of 128,000 tokens is set aside.
 OPENAI_WINDOWS = (
     ("gpt-[6-9]*", 922_000),

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from translation.providers.models import (
     MISTRAL_MODELS,
+    MISTRAL_REFUSED,
     OPENAI_EFFORTS,
     OPENAI_REASONING,
     OPENAI_REFUSED,
@@ -302,7 +303,8 @@ PROFILES: dict[str, Profile] = {
             dialect="openai_chat",
             title="Mistral",
             base_url="https://api.mistral.ai/v1",
-            drop_params=("user",),  # extra inputs are refused with 422
+            drop_params=MISTRAL_REFUSED,
+            rename_params=(("seed", "random_seed"),),
             effort_field="reasoning_effort",  # refused by models that have none
             efforts=(
                 ("mistral-large-4*", ("low", "medium", "high")),
