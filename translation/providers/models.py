@@ -21,6 +21,10 @@ RESPONSES_EFFORTS = (
     ("gpt-5.[6-9]*", ("none", "low", "medium", "high", "xhigh", "max")),
     *OPENAI_EFFORTS,
 )
+RESPONSES_EXTRAS = (
+    "response_format", "verbosity", "service_tier", "metadata", "safety_identifier", "prompt_cache_key",
+    "prompt_cache_retention",
+)  # fmt: skip
 OPENAI_REASONING = ("o[0-9]*", "gpt-[5-9]*")
 # `Unsupported parameter: 'stop' is not supported with this model`
 UNGUIDED = ("stop", "presence_penalty", "frequency_penalty", "logit_bias")

@@ -359,8 +359,9 @@ def test_parameters_of_chat_only_go_to_those_who_speak_it() -> None:
     assert adapters.left_out(request, PROFILES["openai"]) == ()
     assert adapters.left_out(parsed().request, PROFILES["gemini"]) == ()
     assert [note.what for note in adapters.left_out(request, PROFILES["gemini"])] == [
-        "Google Gemini takes no seed, logit_bias"
+        "Google Gemini takes no logit_bias"
     ]
+    assert adapters.left_out(parsed(seed=5).request, PROFILES["gemini"]) == ()
 
 
 def test_a_place_is_told_as_the_client_counts_its_messages() -> None:
