@@ -49,6 +49,7 @@ class MessageWire(Struct):
 
 class ImageWire(Struct):
     url: str
+    detail: str | None = None
 
 
 class FileWire(Struct):
@@ -168,8 +169,8 @@ def _part(part: PartWire, path: str) -> Block:
     match part:
         case PartWire(type="text", text=str(text)) | PartWire(type="refusal", refusal=str(text)):
             return Text(text)
-        case PartWire(type="image_url", image_url=ImageWire(url=url)):
-            return _image(url, path + ".image_url.url")
+        case PartWire(type="image_url", image_url=ImageWire() as image):
+            return _image(image, path + ".image_url.url")
         case PartWire(type="file", file=FileWire() as file):
             return _file(file, path + ".file")
         case PartWire(type="text" | "refusal" | "image_url" | "file" as kind):
@@ -178,12 +179,13 @@ def _part(part: PartWire, path: str) -> Block:
             raise one_of(path + ".type", PARTS, part.type)
 
 
-def _image(url: str, path: str) -> Image:
+def _image(image: ImageWire, path: str) -> Image:
+    url, detail = image.url, image.detail or ""
     if data := _DATA_URL.match(url):
         kind = data[1].lower()
-        return Image("base64", url[data.end() :], JPEG if kind == "image/jpg" else kind)
+        return Image("base64", url[data.end() :], JPEG if kind == "image/jpg" else kind, detail=detail)
     if url.startswith(("https://", "http://")):
-        return Image("url", url)
+        return Image("url", url, detail=detail)
     raise wrong(path, "Input should be an http(s) URL or a base64 data URL")
 
 

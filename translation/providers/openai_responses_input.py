@@ -219,7 +219,8 @@ class InputItems:
         if block.kind == "file":
             raise InvalidRequest(f"{where}.source: a file id is known to Anthropic only; send base64 or a URL")
         url = block.data if block.kind == "url" else f"data:{block.media_type};base64,{block.data}"
-        return {"type": "input_image", "image_url": url}
+        part: Part = {"type": "input_image", "image_url": url}
+        return part | {"detail": block.detail} if block.detail else part
 
     def _file(self, block: Document, where: str) -> Part:
         if block.kind == "file":

@@ -98,7 +98,7 @@ def test_images_and_files_are_understood() -> None:
     ]
     assert said({"role": "user", "content": parts})[0].blocks == (
         Text("See:"),
-        Image("base64", "AAAA", "image/png"),
+        Image("base64", "AAAA", "image/png", detail="low"),
         Image("url", "https://example.org/a.png"),
         Document("base64", "AAAA", "application/pdf", title="a.pdf"),
         Document("file", "file-1"),
@@ -423,3 +423,22 @@ def test_a_wrong_parameter_is_named(fields: dict[str, Any], complaint: str) -> N
 def test_a_body_that_is_no_json_says_where() -> None:
     with pytest.raises(InvalidRequest, match="not valid JSON"):
         parse(b'{"model": }')
+
+
+def test_those_who_know_how_closely_an_image_is_to_be_looked_at_are_told() -> None:
+    """A `low` one costs a tenth."""
+    urls = [
+        {"url": "https://a.example/1", "detail": "low"},
+        {"url": "data:image/png;base64,AAAA", "detail": "high"},
+        {"url": "https://a.example/1"},
+    ]
+    parts = [{"type": "image_url", "image_url": url} for url in urls]
+    request = parsed({"role": "user", "content": parts}).request
+    bodies = {}
+    for provider in ("openai", "openai-responses", "anthropic"):
+        target = Target(provider, "gpt-4.1", PROFILES[provider])
+        bodies[provider] = msgspec.json.decode(adapters.adapter(target.profile).build(request, target).body)
+    assert [part["image_url"] for part in bodies["openai"]["messages"][0]["content"]] == urls
+    told = [part.get("detail") for part in bodies["openai-responses"]["input"][0]["content"]]
+    assert told == ["low", "high", None]
+    assert b"detail" not in msgspec.json.encode(bodies["anthropic"])
