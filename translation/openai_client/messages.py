@@ -45,6 +45,8 @@ class MessageWire(Struct):
     reasoning: str | None = None
     tool_calls: list[CallWire] | None = None
     tool_call_id: str | None = None
+    name: str | None = None  # of who speaks
+    function_call: Raw = ABSENT
 
 
 class ImageWire(Struct):
@@ -100,7 +102,8 @@ def _grouped(messages: list[Message]) -> list[Message]:
     out: list[Message] = []
     for message in messages:
         if message.role == "user" and out and any(isinstance(block, ToolResult) for block in out[-1].blocks):
-            out[-1] = Message("user", out[-1].blocks + message.blocks)
+            options = tuple(dict.fromkeys(out[-1].options + message.options))
+            out[-1] = Message("user", out[-1].blocks + message.blocks, options=options)
         else:
             out.append(message)
     return out
@@ -113,11 +116,12 @@ def _message(raw: bytes, path: str) -> Message:
 def _parsed(raw: bytes, path: str) -> Message:
     wire = decode(_MESSAGE, raw, path)
     content = _content(wire.content, path + ".content")
+    options = ("name",) if wire.name else ()
     match wire.role:
         case "user":
-            return Message("user", content)
+            return Message("user", content, options=options)
         case "assistant":
-            return Message("assistant", _answer(wire, content, path))
+            return Message("assistant", _answer(wire, content, path), options=options)
         case "tool":
             if wire.tool_call_id is None:
                 raise wrong(path + ".tool_call_id", "Field required")
@@ -129,6 +133,8 @@ def _parsed(raw: bytes, path: str) -> Message:
 
 
 def _answer(wire: MessageWire, content: tuple[Block, ...], path: str) -> tuple[Block, ...]:
+    if bytes(wire.function_call) not in NOTHING:
+        raise wrong(path + ".function_call", "function_call is the old form of tool_calls")
     thought = wire.reasoning_content or wire.reasoning
     calls = enumerate(wire.tool_calls or ())
     return (

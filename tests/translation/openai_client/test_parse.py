@@ -133,6 +133,10 @@ def test_a_text_file_that_holds_no_text_stays_a_file(data: str) -> None:
         ({"content": "x"}, "messages.0.role: Field required"),
         ({"role": "function", "content": "x"}, "messages.0.role: Input should be 'system', 'developer', 'user',"),
         ({"role": "tool", "content": "x"}, "messages.0.tool_call_id: Field required"),
+        (
+            {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}},
+            "messages.0.function_call: function_call is the old form of tool_calls",
+        ),
         ({"role": "user", "content": 5}, "messages.0.content: Input should be a valid list"),
         ({"role": "user", "content": [{"text": "x"}]}, "messages.0.content.0.type: Field required"),
         ({"role": "user", "content": [{"type": "text"}]}, "messages.0.content.0.text: Field required"),
@@ -442,3 +446,17 @@ def test_those_who_know_how_closely_an_image_is_to_be_looked_at_are_told() -> No
     told = [part.get("detail") for part in bodies["openai-responses"]["input"][0]["content"]]
     assert told == ["low", "high", None]
     assert b"detail" not in msgspec.json.encode(bodies["anthropic"])
+
+
+def test_that_nobody_is_told_who_speaks_is_recorded() -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    asked = parsed(
+        HELLO,
+        {"role": "assistant", "tool_calls": [call], "function_call": None},
+        {"role": "tool", "tool_call_id": "c1", "content": "1"},
+        {"role": "user", "content": "And?", "name": "bob"},
+    ).request
+    for provider in ("openai", "anthropic"):
+        title = PROFILES[provider].title
+        notes = adapters.left_out(asked, PROFILES[provider])
+        assert [note.what for note in notes] == [f"messages: name of a message is not told to {title}"]
