@@ -23,7 +23,7 @@ RESPONSES_EFFORTS = (
 )
 RESPONSES_EXTRAS = (
     "response_format", "verbosity", "service_tier", "metadata", "safety_identifier", "prompt_cache_key",
-    "prompt_cache_retention",
+    "prompt_cache_retention", "prompt_cache_options",
 )  # fmt: skip
 OPENAI_REASONING = ("o[0-9]*", "gpt-[5-9]*")
 # `Unsupported parameter: 'stop' is not supported with this model`
@@ -60,7 +60,8 @@ MISTRAL_MODELS = ("*stral*", "*mixtral*", "*pixtral*")
 # What its API has no word for, or other values: it refuses such a request (422).
 # fmt: off
 MISTRAL_REFUSED = (
-    "user", "logit_bias", "verbosity", "service_tier", "prompt_cache_retention", "safety_identifier", "store", "min_p",
+    "user", "logit_bias", "verbosity", "service_tier", "prompt_cache_retention", "prompt_cache_options",
+    "safety_identifier", "store", "min_p",
 )
 # fmt: on
 # The prompt's share of the window, where that is less: an answer of 128,000 tokens is set aside.

@@ -402,6 +402,7 @@ def test_usage_in_a_stream_has_to_be_asked_for() -> None:
         ({"functions": []}, "functions: "),
         ({"function_call": "auto"}, "function_call: "),
         ({"web_search_options": {}}, "web_search_options: "),
+        ({"moderation": {"model": "omni-moderation-latest"}}, "moderation: moderation is not supported"),
         ({"max_tokens": 0}, "max_tokens: Input should be greater than or equal to 1"),
         ({"max_completion_tokens": -1}, "max_completion_tokens: Input should be from 0 to"),
         ({"temperature": 2.5}, "temperature: Input should be from 0 to 2"),
@@ -460,3 +461,12 @@ def test_that_nobody_is_told_who_speaks_is_recorded() -> None:
         title = PROFILES[provider].title
         notes = adapters.left_out(asked, PROFILES[provider])
         assert [note.what for note in notes] == [f"messages: name of a message is not told to {title}"]
+
+
+def test_how_a_prompt_is_cached_goes_on_to_who_knows_of_it() -> None:
+    request = parsed(prompt_cache_options={"mode": "explicit"}).request
+    for provider in ("openai", "openai-responses"):
+        target = Target(provider, "gpt-5.6", PROFILES[provider])
+        body = msgspec.json.decode(adapters.adapter(target.profile).build(request, target).body)
+        assert body["prompt_cache_options"] == {"mode": "explicit"}
+        assert adapters.left_out(request, PROFILES[provider]) == ()
