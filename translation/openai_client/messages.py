@@ -127,9 +127,17 @@ def _parsed(raw: bytes, path: str) -> Message:
                 raise wrong(path + ".tool_call_id", "Field required")
             return Message("user", (ToolResult(named(wire.tool_call_id, path + ".tool_call_id"), content),))
         case "system" | "developer":
-            return Message("system", content)
+            return Message("system", _told(content, path))
         case other:
             raise one_of(path + ".role", ROLES, other)
+
+
+def _told(content: tuple[Block, ...], path: str) -> tuple[Block, ...]:
+    """A system prompt is text, as it is at OpenAI."""
+    place = next((place for place, block in enumerate(content) if not isinstance(block, Text)), None)
+    if place is not None:
+        raise wrong(f"{path}.content.{place}.type", "Input should be 'text' in a message of this role")
+    return content
 
 
 def _answer(wire: MessageWire, content: tuple[Block, ...], path: str) -> tuple[Block, ...]:

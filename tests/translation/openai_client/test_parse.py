@@ -134,6 +134,10 @@ def test_a_text_file_that_holds_no_text_stays_a_file(data: str) -> None:
         ({"role": "function", "content": "x"}, "messages.0.role: Input should be 'system', 'developer', 'user',"),
         ({"role": "tool", "content": "x"}, "messages.0.tool_call_id: Field required"),
         (
+            {"role": "developer", "content": [{"type": "image_url", "image_url": {"url": "https://a.example/1"}}]},
+            "messages.0.content.0.type: Input should be 'text' in a message of this role",
+        ),
+        (
             {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}},
             "messages.0.function_call: function_call is the old form of tool_calls",
         ),
