@@ -10,6 +10,7 @@ from translation.adapter import Decoder, Target, UpstreamRequest
 from translation.client.stored import MARK, dump_blocks, dump_message
 from translation.closed_schema import closed
 from translation.errors import BridgeError
+from translation.fields import answer_tokens
 from translation.providers.anthropic_cache import marked, spared
 from translation.providers.anthropic_errors import refusal
 from translation.providers.anthropic_history import lacks_thinking, legal, without_thinking
@@ -31,7 +32,7 @@ _RAWS = msgspec.json.Decoder(list[Raw])
 class Anthropic:
     def build(self, request: Request, target: Target) -> UpstreamRequest:
         messages, notes = legal(request, target)
-        given = _split(request.body) if request.body else _spelled(request, notes)
+        given = _split(request.body) if request.body else _spelled(request, target, notes)
         fields = given | _wanted(request, target, messages, given, notes)
         if lacks_thinking(request, messages):
             fields |= _thinking_off(fields)
@@ -133,11 +134,12 @@ def _headers(request: Request) -> tuple[tuple[str, str], ...]:
 # ---------------------------------------------------------------- a request that came in another dialect
 
 
-def _spelled(request: Request, notes: list[Note]) -> Fields:
+def _spelled(request: Request, target: Target, notes: list[Note]) -> Fields:
     temperature, top_p = _sampling(request, notes)
+    unsaid: list[Note] = []  # of a limit that the client has not set
     values: dict[str, object] = {
         "model": request.model,
-        "max_tokens": request.max_tokens,
+        "max_tokens": answer_tokens(request, target.profile.max_output, unsaid if request.open_ended else notes),
         "temperature": temperature,
         "top_p": top_p,
         "top_k": request.top_k,
