@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from translation.memo import Memo
-from translation.schema_shape import inside, mapping, sequence
+from translation.schema_shape import NONE, Flattener, inside, mapping, sequence
 from translation.unreadable import UNREADABLE
 
 FORMATS = ("date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid")
@@ -29,25 +29,49 @@ def closed(schema: bytes) -> bytes:
 def _closed(schema: bytes) -> bytes:
     try:
         root = msgspec.json.decode(schema)
-        wanted = _node(root)
+        wanted = _Closing(root, len(schema)).node(root)
     except UNREADABLE:
         return schema
     return schema if wanted == root else msgspec.json.encode(wanted)
 
 
-def _node(node: Any) -> dict[str, Any]:
-    if not isinstance(node, dict):
-        return ANYTHING
-    if isinstance(node.get("$ref"), str):  # beside which nothing may stand
-        named = ("$ref", "$defs", "definitions")
-        return {keyword: inside(keyword, value, _node) for keyword, value in node.items() if keyword in named}
-    if "oneOf" in node and "anyOf" not in node:
-        node = {"anyOf" if keyword == "oneOf" else keyword: value for keyword, value in node.items()}
-    out = {keyword: inside(keyword, value, _node) for keyword, value in node.items() if _is_kept(keyword, value)}
-    if "object" in (node.get("type"), *sequence(node.get("type"))) or "properties" in node:
-        out |= {"type": node.get("type", "object"), "properties": mapping(out.get("properties"))}
-        out["additionalProperties"] = False
+class _Closing:
+    def __init__(self, root: object, size: int) -> None:
+        self._flattener = Flattener(root, size, lambda place, what: None)
+
+    def node(self, given: Any) -> dict[str, Any]:
+        if not isinstance(given, dict):
+            return ANYTHING
+        if isinstance(given.get("$ref"), str):  # beside which nothing may stand
+            named = ("$ref", "$defs", "definitions")
+            return {word: inside(word, value, self.node) for word, value in given.items() if word in named}
+        node = self._one(given)
+        kept = {word: value for word, value in node.items() if _is_kept(word, value)}
+        is_object = "object" in (node.get("type"), *sequence(node.get("type"))) or "properties" in node
+        if is_object and "properties" in node:
+            kept.pop("anyOf", None)  # an object closed here and in its alternatives would hold nothing
+        elif is_object and "anyOf" in node:
+            kept.pop("type", None)
+        out = {word: inside(word, value, self.node) for word, value in kept.items()}
+        if is_object and "anyOf" not in out:
+            out |= {"type": node.get("type", "object"), "properties": mapping(out.get("properties"))}
+            out["additionalProperties"] = False
+        return _told(node, out)
+
+    def _one(self, node: dict[str, Any]) -> dict[str, Any]:
+        """With `oneOf` as `anyOf`, and several in `allOf` folded."""
+        if len(sequence(node.get("allOf"))) > 1:
+            node = self._flattener.flat(node, NONE, None)[0]
+        if "oneOf" not in node or "anyOf" in node:
+            return node
+        return {"anyOf" if word == "oneOf" else word: value for word, value in node.items()}
+
+
+def _told(node: dict[str, Any], out: dict[str, Any]) -> dict[str, Any]:
+    """With what is lost of the node in its description."""
     told = {word: value for word, value in node.items() if word not in out and word not in SILENT}
+    if "anyOf" in out:
+        told.pop("type", None)
     if isinstance(node.get("additionalProperties"), dict):
         told["additionalProperties"] = node["additionalProperties"]
     if told:

@@ -65,6 +65,23 @@ def test_what_is_in_the_subset_stays_as_it_is(schema: object) -> None:
             {"$ref": "#/$defs/N", "description": "d", "$defs": {"N": False}},
             {"$ref": "#/$defs/N", "$defs": {"N": ANYTHING}},
         ),
+        (
+            {"type": "object", "oneOf": [{"properties": {"a": {"const": 1}}}]},
+            {"anyOf": [{"type": "object", "properties": {"a": {"const": 1}}, "additionalProperties": False}]},
+        ),
+        (
+            {"type": "object", "properties": {"a": {"const": 1}}, "anyOf": [{"required": ["a"]}]},
+            {
+                "type": "object",
+                "properties": {"a": {"const": 1}},
+                "additionalProperties": False,
+                "description": '{"anyOf":[{"required":["a"]}]}',
+            },
+        ),
+        (
+            {"type": "object", "allOf": [{"properties": {"a": {"const": 1}}}, {"required": ["a"]}]},
+            {"type": "object", "properties": {"a": {"const": 1}}, "required": ["a"], "additionalProperties": False},
+        ),
         ({"enum": [{"a": 1}]}, {"description": '{"enum":[{"a":1}]}', **ANYTHING}),
         ({"$schema": "s", "const": [1], "type": "array"}, {"type": "array", "description": '{"const":[1]}'}),
     ],
