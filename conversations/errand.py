@@ -107,7 +107,7 @@ class Errand:
         self._healed += 1
         if healed.remedy is not None:
             self._bridge.learn(route.target, healed.remedy)
-        self.notes += [note for note in healed.sent.notes if note not in self.notes]
+        self.notes += [note for note in healed.sent.notes if note not in prepared.sent.notes]
         known = replace(route, target=healed.target)
         self.prepared = replace(prepared, aimed=replace(prepared.aimed, route=known, sent=healed.sent))
         return True

@@ -34,6 +34,7 @@ from translation.hosted_history import NOTHING_STORED, Stored, unanswered, waiti
 from translation.hosted_history import told as tell
 from translation.mcp_servers import without_connector
 from translation.outline import MCP_TOOL_USE
+from translation.places import noted
 from translation.places import told as told_place
 from translation.state import Snapshot, Wanted, continues, hydrate, restore, unknown_results, wanted
 from translation.values import Link, Message, Note, Request, ServerToolUse, Text, ToolResult, ToolUse
@@ -162,7 +163,8 @@ def aim(hydrated: Request, route: Route, offered: Offered = NOTHING_OFFERED, sto
     except InvalidRequest as error:
         raise told_place(error, repaired.messages, hydrated.messages) from None
     lost = adapters.left_out(governed, profile)
-    notes = (*offer_notes, *policy_notes, *repair_notes, *sent.notes, *lost)
+    sent_notes = noted(sent.notes, repaired.messages, hydrated.messages)
+    notes = (*offer_notes, *policy_notes, *repair_notes, *sent_notes, *lost)
     return Aimed(route, repaired, sent, weight(sent.body), notes, kept)
 
 

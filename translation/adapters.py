@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from itertools import compress
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from translation.adapter import Adapter, Forgetful, Target, UpstreamRequest, Writer
 from translation.errors import OPAQUE_STATE_REJECTED, BridgeError
+from translation.extras import given
 from translation.fields import unheard
 from translation.hosted import Offer
 from translation.hosted_relay import HostedRelay
@@ -50,8 +50,8 @@ def _other_parameters(request: Request, profile: Profile) -> tuple[Note, ...]:
     """Chat parameters."""
     if not request.extras or profile.dialect in CHAT:
         return ()
-    names = ", ".join(msgspec.json.decode(request.extras, type=dict[str, msgspec.Raw]))
-    return (Note("degradation", "parameter-dropped", f"{profile.title} takes no {names}"),)
+    names = ", ".join(name for name in given(request) if name not in profile.extras)
+    return (Note("degradation", "parameter-dropped", f"{profile.title} takes no {names}"),) if names else ()
 
 
 def relays(profile: Profile) -> bool:

@@ -51,10 +51,10 @@ def unheard(request: Request, profile: Profile) -> tuple[Note, ...]:
     lost = [*_fields(request, profile)] if request.others else []
     lost += _thinking(request.thinking) if request.thinking is not None else ()
     lost += _tools(request.tools) if any(map(CALLERS, request.tools)) else ()
-    lost += [f"messages: {name} of a system message" for name in _message_options(request)]
+    lost += [f"messages: {name} of a message" for name in _message_options(request)]
     if not lost:
         return ()
-    return tuple(Note("degradation", "field-ignored", f"{what} has no counterpart at {profile.title}") for what in lost)
+    return tuple(Note("degradation", "field-ignored", f"{what} is not told to {profile.title}") for what in lost)
 
 
 def standard_only(request: Request) -> bool:

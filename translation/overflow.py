@@ -67,6 +67,7 @@ MOST = tuple(
         rf"range of `?{FIELD}`? (?:is|should be) \[\d+, ?(?P<most>\d+)\]",
         rf"{FIELD}`? must be (?:less than or equal to|at most|<=) `?(?P<most>\d+)",
         rf"{FIELD}\b.{{0,80}}?expected a value <= (?P<most>\d+)",
+        rf"{FIELD}: \d+ > (?P<most>\d+), which is the maximum allowed",  # Anthropic
         r"maxOutputTokens value of \d+ but the supported range is from 1 \(inclusive\) to (?P<beyond>\d+) \(excl",
     )
 )

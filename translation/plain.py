@@ -17,6 +17,7 @@ from translation.values import (
     ToolReference,
 )
 
+PDF = "application/pdf"
 LIMIT = 8000  # characters of a summarised block
 OPAQUE = ("encrypted_content", "encrypted_index", "encrypted_stdout", "signature", "cache_control")
 
@@ -41,9 +42,9 @@ def caption(block: Document) -> str:
 
 
 def filename(block: Document) -> str:
-    """What a PDF is called: OpenAI goes by the end of its name."""
+    """What a file is called: of a PDF OpenAI goes by the end of its name."""
     name = block.title or "document"
-    return name if name.lower().endswith(".pdf") else f"{name}.pdf"
+    return name if block.media_type not in ("", PDF) or name.lower().endswith(".pdf") else f"{name}.pdf"
 
 
 def pictures(block: Block) -> tuple[Image, ...]:

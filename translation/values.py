@@ -63,6 +63,7 @@ class Image(Struct, frozen=True):
     data: str  # base64 text, the URL, or the file id
     media_type: str = ""
     more: bytes = b""  # JSON object: fields that only Anthropic knows
+    detail: str = ""  # how closely a chat client wants it to be looked at
 
 
 class Document(Struct, frozen=True):

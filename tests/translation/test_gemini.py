@@ -446,3 +446,14 @@ def test_other_server_tools_are_left_out_and_noted() -> None:
     given = request(tools=(Tool("run", type="code_execution_20250825"),))
     assert "tools" not in body(given)
     assert rules(given) == ["server-tool-unavailable"]
+
+
+def test_chat_clients_get_their_seed_and_json_of_any_form() -> None:
+    extras = b'{"response_format":{"type":"json_object"},"seed":7,"logit_bias":{}}'
+    config = {"maxOutputTokens": 1000, "seed": 7, "responseMimeType": "application/json"}
+    assert body(request(extras=extras))["generationConfig"] == config
+    assert body(request(extras=extras, tools=(WEATHER,)), NEW)["generationConfig"] == config
+    beside = sent(request(extras=extras, tools=(WEATHER,)))  # a model that takes no form beside functions
+    assert b"responseMimeType" not in beside.body
+    assert [note.rule for note in beside.notes] == ["structured-output"]
+    assert body(request(extras=b'{"seed":7}'))["generationConfig"] == {"maxOutputTokens": 1000, "seed": 7}

@@ -695,6 +695,16 @@ def test_a_long_user_id_becomes_a_stable_hash() -> None:
     assert rules(asking(user_id="u"), "mistral") == ["parameter-dropped"]
 
 
+def test_mistral_is_told_of_a_chat_clients_parameters_what_it_has_words_for() -> None:
+    """`body.seed: Extra inputs are not permitted`; a service tier of OpenAI's is refused for its value."""
+    extras = b'{"seed":7,"metadata":{},"presence_penalty":1,"store":false,"verbosity":"low","service_tier":"default"}'
+    value = body(asking(extras=extras), "mistral")
+    assert value["random_seed"] == 7
+    assert value.keys() >= {"metadata", "presence_penalty"}
+    assert value.keys().isdisjoint(("seed", "store", "verbosity", "service_tier"))
+    assert rules(asking(extras=extras), "mistral") == ["parameter-dropped"] * 3
+
+
 def test_a_sentence_that_its_citations_cut_is_whole_again() -> None:
     cited = Text("sunny", b'[{"type":"web_search_result_location"}]')
     searched = ServerToolUse("srvtoolu_1", "web_search", b"{}")

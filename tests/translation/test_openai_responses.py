@@ -695,3 +695,26 @@ def test_an_option_of_a_search_that_is_none_is_refused_by_its_path(option: bytes
     with pytest.raises(InvalidRequest) as refused:
         body(request(tools=(Tool("web_search", type="web_search_20250305", raw=raw),)))
     assert refused.value.message == f"tools.web_search.{path}"
+
+
+def test_what_chat_and_the_responses_api_have_in_common_is_told_by_its_own_name() -> None:
+    extras = {"verbosity": "low", "service_tier": "flex", "metadata": {"a": "b"}, "prompt_cache_key": "k", "seed": 1}
+    value = body(request(extras=msgspec.json.encode(extras), user_id="u"))
+    assert {name: value[name] for name in ("service_tier", "metadata", "prompt_cache_key")} == {
+        "service_tier": "flex",
+        "metadata": {"a": "b"},
+        "prompt_cache_key": "k",
+    }
+    assert (value["text"], value["safety_identifier"]) == ({"verbosity": "low"}, "u")
+    assert value.keys().isdisjoint(("verbosity", "seed"))
+    told = body(request(extras=b'{"safety_identifier":"s"}', user_id="u"))
+    assert (told["safety_identifier"], "text" in told) == ("s", False)
+    assert "service_tier" not in body(request(extras=msgspec.json.encode(extras)), XAI)
+
+
+def test_json_of_any_form_is_asked_for_beside_how_much_is_said() -> None:
+    extras = b'{"response_format":{"type":"json_object"},"verbosity":"high"}'
+    assert body(request(extras=extras))["text"] == {"verbosity": "high", "format": {"type": "json_object"}}
+    schema = b'{"type":"object","properties":{},"required":[],"additionalProperties":false}'
+    text = body(request(extras=b'{"verbosity":"low"}', output_schema=schema))["text"]
+    assert (text["verbosity"], text["format"]["type"]) == ("low", "json_schema")

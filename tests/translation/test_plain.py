@@ -50,6 +50,8 @@ def test_a_file_comes_after_what_the_client_says_about_it(given: Document, named
 def test_a_file_is_called_a_pdf() -> None:
     names = [filename(replace(PDF, title=title)) for title in ("", "Plan", "a.PDF")]
     assert names == ["document.pdf", "Plan.pdf", "a.PDF"]
+    word = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+    assert filename(replace(PDF, media_type=word, title="Plan.docx")) == "Plan.docx", "but only if it is one"
 
 
 def test_a_search_result_names_its_source() -> None:

@@ -11,6 +11,7 @@ from translation.adapter import Target, UpstreamRequest
 from translation.adapters import healed
 from translation.errors import UpstreamRefused
 from translation.overflow import overflow
+from translation.providers.anthropic import Anthropic
 from translation.providers.gemini import Gemini
 from translation.providers.openai_chat import OpenAIChat
 from translation.providers.openai_responses import OpenAIResponses
@@ -213,6 +214,7 @@ def test_a_prompt_that_fits_is_not_too_long_for_the_answer_that_does_not(words: 
             "Unable to submit request because it has a maxOutputTokens value of 32000 but the supported range is from "
             "1 (inclusive) to 16385 (exclusive). Update the value and try again."
         ),
+        "max_tokens: 32000 > 16384, which is the maximum allowed number of output tokens for claude-x",
     ],
 )
 def test_a_models_longest_answer_is_learned_and_kept_to(words: str) -> None:
@@ -224,6 +226,7 @@ def test_a_models_longest_answer_is_learned_and_kept_to(words: str) -> None:
         ("deepseek", OpenAIChat(), "max_tokens"),
         ("openai-responses", OpenAIResponses(), "max_output_tokens"),
         ("gemini", Gemini(), "generationConfig"),
+        ("anthropic", Anthropic(), "max_tokens"),
     ):
         target = Target(provider, "m", remembered(PROFILES[provider], known))
         for asked, expected in ((32000, 16384), (16384, 16384), (100, 100)):
@@ -231,6 +234,21 @@ def test_a_models_longest_answer_is_learned_and_kept_to(words: str) -> None:
             value = msgspec.json.decode(sent.body)[field]
             assert (value["maxOutputTokens"] if provider == "gemini" else value) == expected
             assert [note.rule == "max-tokens-limited" for note in sent.notes] == [True] * (asked > expected)
+
+
+def test_a_chat_client_that_sets_no_limit_gets_the_longest_answer_that_claude_gives() -> None:
+    """One of Anthropic's own knows what to do about its words."""
+    words = "max_tokens: 32000 > 8192, which is the maximum allowed number of output tokens for claude-x"
+    body = msgspec.json.encode({"type": "error", "error": {"type": "invalid_request_error", "message": words}})
+    target = Target("anthropic", "claude-x", PROFILES["anthropic"])
+    asked = Request(model="m", messages=(Message("user", (Text("hi"),)),), max_tokens=32000, open_ended=True)
+    found = healed(asked, target, Anthropic().build(asked, target), UpstreamRefused(words), body)
+    assert found is not None
+    assert msgspec.json.decode(found.sent.body)["max_tokens"] == 8192
+    assert [note.rule for note in found.sent.notes] == ["parameter-healed"]
+    written = b'{"model":"claude-x","max_tokens":32000,"messages":[{"role":"user","content":"hi"}]}'
+    own = replace(asked, body=written, open_ended=False)
+    assert healed(own, target, Anthropic().build(own, target), UpstreamRefused(words), body) is None
 
 
 def test_a_remedy_is_remembered_in_the_profile_and_heals_the_next_request() -> None:

@@ -13,7 +13,7 @@ TOP = words(
     "model messages tools tool_choice parallel_tool_calls stream stream_options max_tokens max_completion_tokens "
     "temperature top_p stop n user metadata response_format reasoning_effort seed prompt_cache_key store "
     "safety_identifier service_tier verbosity frequency_penalty presence_penalty logit_bias web_search_options "
-    "prompt_cache_retention"
+    "prompt_cache_retention prompt_cache_options"
 )
 MESSAGE = {
     "system": frozenset({"role", "content", "name"}),

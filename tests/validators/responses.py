@@ -7,7 +7,7 @@ from tests.validators.shapes import NAME, Json, blank, decode, duplicates, is_ob
 TOP = words(
     "model input instructions tools tool_choice parallel_tool_calls stream max_output_tokens temperature top_p "
     "user metadata text reasoning include store truncation prompt_cache_key safety_identifier service_tier "
-    "previous_response_id stream_options max_tool_calls prompt_cache_retention"
+    "previous_response_id stream_options max_tool_calls prompt_cache_retention prompt_cache_options"
 )
 ITEMS = {
     "message": frozenset({"type", "role", "content", "id", "status", "phase"}),

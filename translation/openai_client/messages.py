@@ -6,6 +6,7 @@ result, which is the user's in the canonical form; what the user says right afte
 """
 
 import re
+from base64 import b64decode
 
 import msgspec
 from msgspec import Raw, Struct
@@ -20,6 +21,7 @@ ABSENT = Raw(b"")
 NOTHING = (b"", b"null")
 MAX_MESSAGES = 100_000
 PARTS = ("text", "image_url", "file")
+JPEG = "image/jpeg"
 
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)(?:;[^,;]*)*?;base64,")
 
@@ -43,10 +45,13 @@ class MessageWire(Struct):
     reasoning: str | None = None
     tool_calls: list[CallWire] | None = None
     tool_call_id: str | None = None
+    name: str | None = None  # of who speaks
+    function_call: Raw = ABSENT
 
 
 class ImageWire(Struct):
     url: str
+    detail: str | None = None
 
 
 class FileWire(Struct):
@@ -97,7 +102,8 @@ def _grouped(messages: list[Message]) -> list[Message]:
     out: list[Message] = []
     for message in messages:
         if message.role == "user" and out and any(isinstance(block, ToolResult) for block in out[-1].blocks):
-            out[-1] = Message("user", out[-1].blocks + message.blocks)
+            options = tuple(dict.fromkeys(out[-1].options + message.options))
+            out[-1] = Message("user", out[-1].blocks + message.blocks, options=options)
         else:
             out.append(message)
     return out
@@ -110,22 +116,33 @@ def _message(raw: bytes, path: str) -> Message:
 def _parsed(raw: bytes, path: str) -> Message:
     wire = decode(_MESSAGE, raw, path)
     content = _content(wire.content, path + ".content")
+    options = ("name",) if wire.name else ()
     match wire.role:
         case "user":
-            return Message("user", content)
+            return Message("user", content, options=options)
         case "assistant":
-            return Message("assistant", _answer(wire, content, path))
+            return Message("assistant", _answer(wire, content, path), options=options)
         case "tool":
             if wire.tool_call_id is None:
                 raise wrong(path + ".tool_call_id", "Field required")
             return Message("user", (ToolResult(named(wire.tool_call_id, path + ".tool_call_id"), content),))
         case "system" | "developer":
-            return Message("system", content)
+            return Message("system", _told(content, path))
         case other:
             raise one_of(path + ".role", ROLES, other)
 
 
+def _told(content: tuple[Block, ...], path: str) -> tuple[Block, ...]:
+    """A system prompt is text, as it is at OpenAI."""
+    place = next((place for place, block in enumerate(content) if not isinstance(block, Text)), None)
+    if place is not None:
+        raise wrong(f"{path}.content.{place}.type", "Input should be 'text' in a message of this role")
+    return content
+
+
 def _answer(wire: MessageWire, content: tuple[Block, ...], path: str) -> tuple[Block, ...]:
+    if bytes(wire.function_call) not in NOTHING:
+        raise wrong(path + ".function_call", "function_call is the old form of tool_calls")
     thought = wire.reasoning_content or wire.reasoning
     calls = enumerate(wire.tool_calls or ())
     return (
@@ -166,8 +183,8 @@ def _part(part: PartWire, path: str) -> Block:
     match part:
         case PartWire(type="text", text=str(text)) | PartWire(type="refusal", refusal=str(text)):
             return Text(text)
-        case PartWire(type="image_url", image_url=ImageWire(url=url)):
-            return _image(url, path + ".image_url.url")
+        case PartWire(type="image_url", image_url=ImageWire() as image):
+            return _image(image, path + ".image_url.url")
         case PartWire(type="file", file=FileWire() as file):
             return _file(file, path + ".file")
         case PartWire(type="text" | "refusal" | "image_url" | "file" as kind):
@@ -176,11 +193,13 @@ def _part(part: PartWire, path: str) -> Block:
             raise one_of(path + ".type", PARTS, part.type)
 
 
-def _image(url: str, path: str) -> Image:
+def _image(image: ImageWire, path: str) -> Image:
+    url, detail = image.url, image.detail or ""
     if data := _DATA_URL.match(url):
-        return Image("base64", url[data.end() :], data[1])
+        kind = data[1].lower()
+        return Image("base64", url[data.end() :], JPEG if kind == "image/jpg" else kind, detail=detail)
     if url.startswith(("https://", "http://")):
-        return Image("url", url)
+        return Image("url", url, detail=detail)
     raise wrong(path, "Input should be an http(s) URL or a base64 data URL")
 
 
@@ -192,4 +211,15 @@ def _file(file: FileWire, path: str) -> Document:
     data = _DATA_URL.match(file.file_data)
     if data is None:
         raise wrong(path + ".file_data", "Input should be a base64 data URL")
-    return Document("base64", file.file_data[data.end() :], data[1], title=file.filename or "")
+    content, kind, title = file.file_data[data.end() :], data[1].lower(), file.filename or ""
+    text = _text(content) if kind.startswith("text/") or kind == "application/json" else ""
+    return Document("text", text, "text/plain", title=title) if text else Document("base64", content, kind, title=title)
+
+
+def _text(data: str) -> str:
+    """Of a file that should hold some; "" where it does not."""
+    try:
+        text = b64decode(data).decode()
+    except ValueError:
+        return ""
+    return "" if text.isspace() else text

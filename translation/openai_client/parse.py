@@ -24,8 +24,8 @@ FORMATS = ("text", "json_object", "json_schema")
 # fmt: off
 EXTRAS = (
     "seed", "presence_penalty", "frequency_penalty", "logit_bias", "verbosity", "service_tier", "prediction",
-    "prompt_cache_key", "prompt_cache_retention", "safety_identifier", "store", "metadata", "min_p",
-    "repetition_penalty",
+    "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options", "safety_identifier", "store", "metadata",
+    "min_p", "repetition_penalty",
 )
 CARRIED = frozenset({
     *EXTRAS, "model", "messages", "max_tokens", "max_completion_tokens", "temperature", "top_p", "top_k", "stop", "n",
@@ -37,6 +37,7 @@ REFUSED = {
     "function_call": "is the old form of tool_choice",
     "audio": "is not supported: answers are text",
     "web_search_options": "is not supported",
+    "moderation": "is not supported: its results have no place in the answers here",
 }
 # fmt: on
 

@@ -8,7 +8,9 @@ from msgspec.structs import replace
 
 from translation.adapter import Decoder, Target, UpstreamRequest
 from translation.client.stored import MARK, dump_blocks, dump_message
+from translation.closed_schema import closed
 from translation.errors import BridgeError
+from translation.fields import answer_tokens
 from translation.providers.anthropic_cache import marked, spared
 from translation.providers.anthropic_errors import refusal
 from translation.providers.anthropic_history import lacks_thinking, legal, without_thinking
@@ -30,8 +32,8 @@ _RAWS = msgspec.json.Decoder(list[Raw])
 class Anthropic:
     def build(self, request: Request, target: Target) -> UpstreamRequest:
         messages, notes = legal(request, target)
-        given = _split(request.body) if request.body else _spelled(request, notes)
-        fields = given | _wanted(request, target, messages, given)
+        given = _split(request.body) if request.body else _spelled(request, target, notes)
+        fields = given | _wanted(request, target, messages, given, notes)
         if lacks_thinking(request, messages):
             fields |= _thinking_off(fields)
             what = "thinking: off for this call, since the tool turn that it goes on from has none of Claude's"
@@ -75,7 +77,9 @@ class Anthropic:
         return replace(sent, body=_object(fields), notes=(*sent.notes, note))
 
 
-def _wanted(request: Request, target: Target, messages: tuple[Message, ...], given: Fields) -> Fields:
+def _wanted(
+    request: Request, target: Target, messages: tuple[Message, ...], given: Fields, notes: list[Note]
+) -> Fields:
     """The fields that are the bridge's matter; most of the time each is what the client wrote."""
     raws = [message.raw or dump_message(message) for message in messages]
     written = given.get("messages", b"")
@@ -89,7 +93,9 @@ def _wanted(request: Request, target: Target, messages: tuple[Message, ...], giv
     if request.system:
         wanted["system"] = request.raw_system or dump_blocks(request.system)
     if request.tools:
-        wanted["tools"] = request.raw_tools or _array([tool.raw or _tool(tool) for tool in request.tools])
+        bound = not request.body and any(tool.strict for tool in request.tools)
+        told = _loosened(request.tools, notes) if bound else request.raw_tools
+        wanted["tools"] = told or _array([tool.raw or _tool(tool) for tool in request.tools])
     if request.stream != (given.get("stream") == b"true"):
         wanted["stream"] = b"true" if request.stream else b"false"
     return wanted
@@ -128,17 +134,18 @@ def _headers(request: Request) -> tuple[tuple[str, str], ...]:
 # ---------------------------------------------------------------- a request that came in another dialect
 
 
-def _spelled(request: Request, notes: list[Note]) -> Fields:
+def _spelled(request: Request, target: Target, notes: list[Note]) -> Fields:
     temperature, top_p = _sampling(request, notes)
+    unsaid: list[Note] = []  # of a limit that the client has not set
     values: dict[str, object] = {
         "model": request.model,
-        "max_tokens": request.max_tokens,
+        "max_tokens": answer_tokens(request, target.profile.max_output, unsaid if request.open_ended else notes),
         "temperature": temperature,
         "top_p": top_p,
         "top_k": request.top_k,
         "stop_sequences": _stops(request.stop_sequences, notes) or None,
         "thinking": _thinking(request.thinking) if request.thinking else None,
-        "output_config": _output(request),
+        "output_config": _output(request, notes),
         "metadata": {"user_id": request.user_id} if request.user_id else None,
         "mcp_servers": Raw(request.mcp_servers) if request.mcp_servers else None,
         "tool_choice": _choice(request.tool_choice) if request.tool_choice and request.tools else None,
@@ -177,12 +184,29 @@ def _thinking(config: ThinkingConfig) -> dict[str, object]:
     return {name: field for name, field in value.items() if field is not None}
 
 
-def _output(request: Request) -> dict[str, object] | None:
+def _output(request: Request, notes: list[Note]) -> dict[str, object] | None:
     # `minimal` is OpenAI's; `low` is the least that the API knows.
     value: dict[str, object] = {"effort": request.effort.replace("minimal", "low")} if request.effort else {}
     if request.output_schema:
-        value["format"] = {"type": "json_schema", "schema": Raw(request.output_schema)}
+        schema = closed(request.output_schema)
+        value["format"] = {"type": "json_schema", "schema": Raw(schema)}
+        if schema != request.output_schema:
+            what = "response_format: what Claude's structured outputs cannot be told of it stands in descriptions"
+            notes.append(Note("degradation", "schema-lowered", what))
     return value or None
+
+
+def _loosened(tools: tuple[Tool, ...], notes: list[Note]) -> bytes:
+    """OpenAI holds a model to more than Claude can be held to, and refuses none of what is only told."""
+    raws = []
+    for tool in tools:
+        fields = _split(tool.raw or _tool(tool))
+        if tool.strict and closed(tool.schema) != tool.schema:
+            what = f"tools: Claude cannot be held to all of the schema of {tool.name}"
+            notes.append(Note("degradation", "strict-dropped", what))
+            del fields["strict"]
+        raws.append(_object(fields))
+    return _array(raws)
 
 
 def _choice(choice: ToolChoice) -> dict[str, object]:

@@ -10,6 +10,7 @@ from translation import fields, typed_tools
 from translation.adapter import Decoder, Target, UpstreamRequest
 from translation.effort import nearest, wanted
 from translation.errors import BridgeError, InvalidRequest
+from translation.extras import extras
 from translation.fences import unfenced
 from translation.names import ToolNames
 from translation.providers.gemini_contents import Part, contents, unsigned
@@ -42,6 +43,7 @@ class Gemini:
             _structure_in_words(request, system, notes)
         elif request.output_schema:
             _structure(request, config, target.profile, notes)
+        config |= _said_in_chat(request, target.profile, notes, alone=able.mixes or not declared)
         body: Part = {}
         if system:
             body["systemInstruction"] = {"parts": [{"text": text} for text in system]}
@@ -192,6 +194,17 @@ def _structure_in_words(request: Request, system: list[str], notes: list[Note]) 
     )
     what = "output_config.format: the model takes no response schema beside tools; it was asked for in words"
     notes.append(Note("degradation", "schema-in-words", what))
+
+
+def _said_in_chat(request: Request, profile: Profile, notes: list[Note], *, alone: bool) -> Part:
+    """What a chat client asks of the answer: its seed, JSON of any form."""
+    said: Part = dict(extras(request, profile))
+    if said.pop("response_format", None) is None:
+        return said
+    if alone:
+        return said | {"responseMimeType": "application/json"}
+    notes.append(Note("degradation", "structured-output", "response_format: the model takes none beside tools"))
+    return said
 
 
 # ---------------------------------------------------------------- tools

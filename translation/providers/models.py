@@ -21,6 +21,10 @@ RESPONSES_EFFORTS = (
     ("gpt-5.[6-9]*", ("none", "low", "medium", "high", "xhigh", "max")),
     *OPENAI_EFFORTS,
 )
+RESPONSES_EXTRAS = (
+    "response_format", "verbosity", "service_tier", "metadata", "safety_identifier", "prompt_cache_key",
+    "prompt_cache_retention", "prompt_cache_options",
+)  # fmt: skip
 OPENAI_REASONING = ("o[0-9]*", "gpt-[5-9]*")
 # `Unsupported parameter: 'stop' is not supported with this model`
 UNGUIDED = ("stop", "presence_penalty", "frequency_penalty", "logit_bias")
@@ -53,6 +57,13 @@ XAI_REFUSED = (
 )
 # `Unexpected role 'user' after role 'tool'` (3230), whoever serves the model: it is in Mistral's own request validator.
 MISTRAL_MODELS = ("*stral*", "*mixtral*", "*pixtral*")
+# What its API has no word for, or other values: it refuses such a request (422).
+# fmt: off
+MISTRAL_REFUSED = (
+    "user", "logit_bias", "verbosity", "service_tier", "prompt_cache_retention", "prompt_cache_options",
+    "safety_identifier", "store", "min_p",
+)
+# fmt: on
 # The prompt's share of the window, where that is less: an answer of 128,000 tokens is set aside.
 OPENAI_WINDOWS = (
     ("gpt-[6-9]*", 922_000),

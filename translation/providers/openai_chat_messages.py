@@ -286,9 +286,9 @@ class History:
         """An image or a PDF as a part of its own, where the model takes it."""
         match block:
             case Image(kind="base64") if self._profile.images:
-                return _image(f"data:{block.media_type};base64,{block.data}")
+                return _image(f"data:{block.media_type};base64,{block.data}", block.detail)
             case Image(kind="url") if self._profile.images and self._profile.image_urls:
-                return _image(block.data)
+                return _image(block.data, block.detail)
             case Document(kind="base64") if self._profile.documents == "native":
                 data = f"data:{block.media_type or 'application/pdf'};base64,{block.data}"
                 return {"type": "file", "file": {"filename": plain.filename(block), "file_data": data}}
@@ -336,5 +336,5 @@ def _text(text: str) -> Json:
     return {"type": "text", "text": text}
 
 
-def _image(url: str) -> Json:
-    return {"type": "image_url", "image_url": {"url": url}}
+def _image(url: str, detail: str) -> Json:
+    return {"type": "image_url", "image_url": {"url": url, "detail": detail} if detail else {"url": url}}

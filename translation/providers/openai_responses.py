@@ -10,6 +10,7 @@ from translation.adapter import Decoder, Target, UpstreamRequest
 from translation.answer_schema import advice, object_schema
 from translation.effort import effort, is_reasoning
 from translation.errors import BridgeError, InvalidRequest
+from translation.extras import extras
 from translation.fences import unfenced
 from translation.fields import answer_tokens, cache_key, standard_only
 from translation.names import ToolNames
@@ -41,7 +42,7 @@ class OpenAIResponses:
         notes += _tools(request, target, names, body)
         system = [text.text for text in request.system if text.text.strip()]
         notes += _format(request, target, system, body)
-        body |= _caller(request, target)
+        body |= _caller(request, target) | _said_in_chat(request, target, body)
         if system:
             body["instructions"] = "\n\n".join(system)
         body = _remedied(body, target, notes)
@@ -188,6 +189,16 @@ def _caller(request: Request, target: Target) -> Body:
     if target.profile.cache_key and request.messages:
         out["prompt_cache_key"] = cache_key(request)
     return out
+
+
+def _said_in_chat(request: Request, target: Target, body: Body) -> Body:
+    """What the API shares with chat, by its own names."""
+    said: Body = dict(extras(request, target.profile))
+    text: Body = {"verbosity": said.pop("verbosity")} if "verbosity" in said else {}
+    if said.pop("response_format", None) is not None:
+        text["format"] = {"type": "json_object"}
+    form = body.get("text", {})
+    return said | {"text": text | form} if text and isinstance(form, dict) else said
 
 
 def _remedied(body: Body, target: Target, notes: list[Note]) -> Body:

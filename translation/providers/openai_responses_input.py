@@ -45,12 +45,14 @@ class InputItems:
         self._names = names
         self._ids = CallIds(target)
         self._taken: set[str] = set()  # ids of items: servers repeat them, and a request may hold each but once
+        self._place = -1  # of the message that is being told
         self.notes: list[Note] = []
 
     def build(self, request: Request) -> list[Item]:
         items: list[Item] = []
         newest = _newest(request.messages)
         for index, message in enumerate(request.messages):
+            self._place = index
             if message.role == "assistant":
                 items += self._assistant(message, index)
             elif message.role == "user":
@@ -161,14 +163,14 @@ class InputItems:
             return mark + "\n".join(texts), []
         if self._profile.rich_results:
             return ([_text("Error:")] if mark else []) + parts, []
-        self.notes.append(Note("degradation", "result-media-lifted", f"{where}: images and files follow the results"))
+        self._degraded("result-media-lifted", f"{where}: images and files follow the results")
         text = "\n".join(texts) or "(attached below)"
         return mark + text, [part for part in parts if part["type"] != "input_text"]
 
     def _pieces(self, block: Block, where: str) -> tuple[Block, ...]:
         if plain.is_cited(block):
             what = f"{where}: {self._profile.title} does not cite the documents that it is given"
-            self.notes.append(Note("degradation", "citations-ignored", what))
+            self._degraded("citations-ignored", what)
         return plain.unpacked(block, lambda image: self._media(image, where, strict=False)["type"] == "input_image")
 
     def _part(self, block: Block, where: str, *, strict: bool) -> list[Part]:  # noqa: PLR0911 - one flat table of block types
@@ -204,9 +206,12 @@ class InputItems:
         except InvalidRequest as refused:
             if strict:
                 raise
-            self.notes.append(Note("degradation", "content-left-out", refused.message))
+            self._degraded("content-left-out", refused.message)
             noun = "image" if isinstance(block, Image) else "document"
             return _text(f"[{noun} left out: this model does not take it]")
+
+    def _degraded(self, rule: str, what: str) -> None:
+        self.notes.append(Note("degradation", rule, what, self._place))
 
     def _image(self, block: Image, where: str) -> Part:
         if not self._profile.images:
@@ -214,7 +219,8 @@ class InputItems:
         if block.kind == "file":
             raise InvalidRequest(f"{where}.source: a file id is known to Anthropic only; send base64 or a URL")
         url = block.data if block.kind == "url" else f"data:{block.media_type};base64,{block.data}"
-        return {"type": "input_image", "image_url": url}
+        part: Part = {"type": "input_image", "image_url": url}
+        return part | {"detail": block.detail} if block.detail else part
 
     def _file(self, block: Document, where: str) -> Part:
         if block.kind == "file":

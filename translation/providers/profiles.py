@@ -6,12 +6,14 @@ from msgspec import Struct
 
 from translation.providers.models import (
     MISTRAL_MODELS,
+    MISTRAL_REFUSED,
     OPENAI_EFFORTS,
     OPENAI_REASONING,
     OPENAI_REFUSED,
     OPENAI_TOOLS_WITHOUT_REASONING,
     OPENAI_WINDOWS,
     RESPONSES_EFFORTS,
+    RESPONSES_EXTRAS,
     XAI_EFFORTS,
     XAI_REFUSED,
 )
@@ -47,9 +49,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     rename_params: tuple[tuple[str, str], ...] = ()  # (our name, the name that this provider wants)
     fixed_sampling: tuple[str, ...] = ()  # models that refuse temperature and top_p
     top_k: bool = False  # takes top_k
-    windows: tuple[
-        tuple[str, int], ...
-    ] = ()  # (model, largest prompt), for upstreams whose overflow errors do not tell
+    windows: tuple[tuple[str, int], ...] = ()  # (model, largest prompt), where an overflow's error does not tell
     max_output: int = 0  # the longest answer, 0 when it is not known: learned from refusals
     stop_limit: int = 4  # stop sequences, 0 = any number
     prefill_field: str = ""  # marks a last assistant message that the model shall continue
@@ -62,6 +62,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     stream_usage: bool = True  # takes stream_options.include_usage
     service_tier: bool = False  # takes service_tier; its `default` is the client's `standard_only`
     # responses
+    extras: tuple[str, ...] = ()  # parameters of chat clients that it has a word for; Gemini's, too
     reasoning_summary: bool = False  # takes reasoning.summary
     user_field: str = "user"  # where metadata.user_id goes, at most 64 characters; "" nowhere
     # tools
@@ -136,6 +137,7 @@ PROFILES: dict[str, Profile] = {
             cache_key=True,
             service_tier=True,
             reasoning_summary=True,
+            extras=RESPONSES_EXTRAS,
             user_field="safety_identifier",
             system_role="developer",
             mid_system=True,
@@ -153,6 +155,7 @@ PROFILES: dict[str, Profile] = {
             base_url="https://generativelanguage.googleapis.com/v1beta",
             auth="x-goog-api-key",
             families=("gemini-*",),
+            extras=("response_format", "seed"),
             documents="native",
             web_search="native",
         ),
@@ -219,6 +222,7 @@ PROFILES: dict[str, Profile] = {
             provider="xai-responses",
             dialect="openai_responses",
             title="xAI Grok, Responses",
+            extras=("response_format",),
             base_url="https://api.x.ai/v1",
             shares="xai",
             reasoning_models=("grok-3-mini*", "grok-4*", "grok-code*"),
@@ -302,7 +306,8 @@ PROFILES: dict[str, Profile] = {
             dialect="openai_chat",
             title="Mistral",
             base_url="https://api.mistral.ai/v1",
-            drop_params=("user",),  # extra inputs are refused with 422
+            drop_params=MISTRAL_REFUSED,
+            rename_params=(("seed", "random_seed"),),
             effort_field="reasoning_effort",  # refused by models that have none
             efforts=(
                 ("mistral-large-4*", ("low", "medium", "high")),

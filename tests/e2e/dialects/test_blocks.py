@@ -1,5 +1,6 @@
 """docs/blocks.md says what becomes of each kind of block at each provider; here each of its cells is tried."""
 
+import json
 from typing import Any
 
 import pytest
@@ -9,9 +10,11 @@ from tests.e2e.dialects.blocks import KINDS, Kind, documented, fate
 from tests.e2e.dialects.models import Models
 from tests.e2e.dialects.providers import BY_NAME, NAMES
 from tests.e2e.dialects.script import TOOLS
+from tests.e2e.dialects.wire import WIRES
 from tests.servers.bridge import PROJECT
-from tests.servers.client import Client
+from tests.servers.client import Client, folded
 from tests.servers.records import Records
+from tests.servers.script import sse_answer
 
 PAGE = PROJECT / "docs" / "blocks.md"
 RECORDED = {"left out": b"left-out", "recorded": b"citations-ignored"}
@@ -77,3 +80,34 @@ def test_a_block_for_another_model_does_not_end_the_conversation(
     assert response.status_code == 200, response.text
     (sent,) = models.requests
     assert BY_NAME[name].dialect.refused(sent.body, long_ids=False) == []
+
+
+CITED = {
+    "type": "document",
+    "source": {"type": "text", "media_type": "text/plain", "data": "A fact."},
+    "citations": {"enabled": True},
+}
+REMINDERS = [{"role": "system", "content": f"Reminder {number}."} for number in range(3)]
+
+
+@pytest.mark.parametrize("name", ["openai-responses", "gemini"])
+def test_what_could_not_be_told_is_recorded_with_the_turn_that_it_came_in(
+    name: str, client: Client, models: Models, records: Records
+) -> None:
+    """Once, and wherever it stands: reminders become one with what the user said before them."""
+    wire = WIRES[name]
+    history: list[Any] = []
+    for number in range(3):
+        asked = {"role": "user", "content": [{"type": "text", "text": f"Look {number}."}, CITED]}
+        history += [asked, *(REMINDERS if number == 0 else [])]
+        models.queue(wire.path, sse_answer(*wire.text, *wire.end))
+        blocks = folded(client.events(*history, model=BY_NAME[name].route))
+        history.append({"role": "assistant", "content": blocks})
+    turns = records.ended(client.api_key, 3)
+    cited = [
+        note["what"].partition(":")[0]
+        for turn in turns
+        for note in json.loads(bytes(turn.notes))
+        if note["rule"] == "citations-ignored"
+    ]
+    assert sorted(cited) == ["messages.0.content.1", "messages.5.content.1", "messages.7.content.1"]

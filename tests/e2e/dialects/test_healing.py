@@ -1,5 +1,6 @@
 """Refusals with a known way out: tried once each, recorded on the turn, remembered where they are about a model."""
 
+import json
 from typing import Any
 
 import pytest
@@ -166,6 +167,25 @@ def test_parameters_that_are_refused_one_after_another_are_healed_in_one_turn(cl
     for body in (models.requests[number].json() for number in (3, 4)):
         assert body["max_completion_tokens"] == 100
         assert body.keys().isdisjoint(("max_tokens", "temperature", "top_k"))
+
+
+def test_a_healed_request_records_only_what_is_new(client: Client, models: Models, records: Records) -> None:
+    """What an earlier turn could not tell stands on that turn."""
+    wire = WIRES["openai-responses"]
+    good = sse_answer(*wire.text, *wire.end)
+    source = {"type": "text", "media_type": "text/plain", "data": "A fact."}
+    cited = {"type": "document", "source": source, "citations": {"enabled": True}}
+    asked = {"role": "user", "content": [{"type": "text", "text": "Look."}, cited]}
+    route = "openai-responses/learns-later"
+    models.queue(
+        wire.path, good, refusal("Unsupported parameter: 'temperature' is not supported with this model."), good
+    )
+    answer = folded(client.events(asked, model=route))
+    client.events(asked, {"role": "assistant", "content": answer}, "And?", model=route, temperature=0.5)
+    turns = records.ended(client.api_key, 2)
+    notes = [note["rule"] for turn in turns for note in json.loads(bytes(turn.notes))]
+    assert sorted(set(notes)) == ["citations-ignored", "parameter-dropped", "parameter-healed", "usage-estimated"]
+    assert notes.count("citations-ignored") == 1
 
 
 def test_a_refusal_that_healing_does_not_help_is_told(client: Client, models: Models) -> None:

@@ -98,11 +98,33 @@ def test_images_and_files_are_understood() -> None:
     ]
     assert said({"role": "user", "content": parts})[0].blocks == (
         Text("See:"),
-        Image("base64", "AAAA", "image/png"),
+        Image("base64", "AAAA", "image/png", detail="low"),
         Image("url", "https://example.org/a.png"),
         Document("base64", "AAAA", "application/pdf", title="a.pdf"),
         Document("file", "file-1"),
     )
+
+
+@pytest.mark.parametrize("kind", ["image/jpg", "image/JPEG"])
+def test_an_image_has_the_one_name_of_its_type_that_everyone_takes(kind: str) -> None:
+    """`messages.0.content.0.image.source.base64.media_type: Input should be 'image/jpeg', ...`"""
+    part = {"type": "image_url", "image_url": {"url": f"data:{kind};base64,AAAA"}}
+    assert said({"role": "user", "content": [part]})[0].blocks == (Image("base64", "AAAA", "image/jpeg"),)
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "text/csv;charset=utf-8", "text/Markdown", "application/json"])
+def test_a_text_file_is_what_it_says(kind: str) -> None:
+    """Nobody but the Responses API takes files other than PDFs, and everybody takes text."""
+    file = {"filename": "a.txt", "file_data": f"data:{kind};base64,w7xiZXI="}
+    found = said({"role": "user", "content": [{"type": "file", "file": file}]})[0].blocks
+    assert found == (Document("text", "über", "text/plain", title="a.txt"),)
+
+
+@pytest.mark.parametrize("data", ["/w==", "A", "", "IA=="])
+def test_a_text_file_that_holds_no_text_stays_a_file(data: str) -> None:
+    file = {"filename": "a.txt", "file_data": f"data:text/plain;base64,{data}"}
+    found = said({"role": "user", "content": [{"type": "file", "file": file}]})[0].blocks
+    assert found == (Document("base64", data, "text/plain", title="a.txt"),)
 
 
 @pytest.mark.parametrize(
@@ -111,6 +133,14 @@ def test_images_and_files_are_understood() -> None:
         ({"content": "x"}, "messages.0.role: Field required"),
         ({"role": "function", "content": "x"}, "messages.0.role: Input should be 'system', 'developer', 'user',"),
         ({"role": "tool", "content": "x"}, "messages.0.tool_call_id: Field required"),
+        (
+            {"role": "developer", "content": [{"type": "image_url", "image_url": {"url": "https://a.example/1"}}]},
+            "messages.0.content.0.type: Input should be 'text' in a message of this role",
+        ),
+        (
+            {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}},
+            "messages.0.function_call: function_call is the old form of tool_calls",
+        ),
         ({"role": "user", "content": 5}, "messages.0.content: Input should be a valid list"),
         ({"role": "user", "content": [{"text": "x"}]}, "messages.0.content.0.type: Field required"),
         ({"role": "user", "content": [{"type": "text"}]}, "messages.0.content.0.text: Field required"),
@@ -337,8 +367,9 @@ def test_parameters_of_chat_only_go_to_those_who_speak_it() -> None:
     assert adapters.left_out(request, PROFILES["openai"]) == ()
     assert adapters.left_out(parsed().request, PROFILES["gemini"]) == ()
     assert [note.what for note in adapters.left_out(request, PROFILES["gemini"])] == [
-        "Google Gemini takes no seed, logit_bias"
+        "Google Gemini takes no logit_bias"
     ]
+    assert adapters.left_out(parsed(seed=5).request, PROFILES["gemini"]) == ()
 
 
 def test_a_place_is_told_as_the_client_counts_its_messages() -> None:
@@ -375,6 +406,7 @@ def test_usage_in_a_stream_has_to_be_asked_for() -> None:
         ({"functions": []}, "functions: "),
         ({"function_call": "auto"}, "function_call: "),
         ({"web_search_options": {}}, "web_search_options: "),
+        ({"moderation": {"model": "omni-moderation-latest"}}, "moderation: moderation is not supported"),
         ({"max_tokens": 0}, "max_tokens: Input should be greater than or equal to 1"),
         ({"max_completion_tokens": -1}, "max_completion_tokens: Input should be from 0 to"),
         ({"temperature": 2.5}, "temperature: Input should be from 0 to 2"),
@@ -400,3 +432,45 @@ def test_a_wrong_parameter_is_named(fields: dict[str, Any], complaint: str) -> N
 def test_a_body_that_is_no_json_says_where() -> None:
     with pytest.raises(InvalidRequest, match="not valid JSON"):
         parse(b'{"model": }')
+
+
+def test_those_who_know_how_closely_an_image_is_to_be_looked_at_are_told() -> None:
+    """A `low` one costs a tenth."""
+    urls = [
+        {"url": "https://a.example/1", "detail": "low"},
+        {"url": "data:image/png;base64,AAAA", "detail": "high"},
+        {"url": "https://a.example/1"},
+    ]
+    parts = [{"type": "image_url", "image_url": url} for url in urls]
+    request = parsed({"role": "user", "content": parts}).request
+    bodies = {}
+    for provider in ("openai", "openai-responses", "anthropic"):
+        target = Target(provider, "gpt-4.1", PROFILES[provider])
+        bodies[provider] = msgspec.json.decode(adapters.adapter(target.profile).build(request, target).body)
+    assert [part["image_url"] for part in bodies["openai"]["messages"][0]["content"]] == urls
+    told = [part.get("detail") for part in bodies["openai-responses"]["input"][0]["content"]]
+    assert told == ["low", "high", None]
+    assert b"detail" not in msgspec.json.encode(bodies["anthropic"])
+
+
+def test_that_nobody_is_told_who_speaks_is_recorded() -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    asked = parsed(
+        HELLO,
+        {"role": "assistant", "tool_calls": [call], "function_call": None},
+        {"role": "tool", "tool_call_id": "c1", "content": "1"},
+        {"role": "user", "content": "And?", "name": "bob"},
+    ).request
+    for provider in ("openai", "anthropic"):
+        title = PROFILES[provider].title
+        notes = adapters.left_out(asked, PROFILES[provider])
+        assert [note.what for note in notes] == [f"messages: name of a message is not told to {title}"]
+
+
+def test_how_a_prompt_is_cached_goes_on_to_who_knows_of_it() -> None:
+    request = parsed(prompt_cache_options={"mode": "explicit"}).request
+    for provider in ("openai", "openai-responses"):
+        target = Target(provider, "gpt-5.6", PROFILES[provider])
+        body = msgspec.json.decode(adapters.adapter(target.profile).build(request, target).body)
+        assert body["prompt_cache_options"] == {"mode": "explicit"}
+        assert adapters.left_out(request, PROFILES[provider]) == ()

@@ -1,0 +1,124 @@
+"""Schemas of chat clients as Claude's structured outputs take them."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from translation.adapter import Target
+from translation.closed_schema import ANYTHING, closed
+from translation.providers.anthropic import Anthropic
+from translation.providers.profiles import PROFILES
+from translation.values import Message, Request, Text, Tool
+
+CLOSED = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}
+
+
+def lowered(schema: object) -> Any:
+    return msgspec.json.decode(closed(msgspec.json.encode(schema)))
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        CLOSED,
+        {**CLOSED, "title": "T", "$defs": {"N": {"type": ["string", "null"], "enum": ["x", None]}}},
+        {"type": "array", "items": {"$ref": "#/$defs/N"}, "minItems": 1, "$defs": {"N": {"const": 5}}},
+        {"anyOf": [{"type": "string", "format": "uri"}, {"type": "null"}], "description": "d"},
+    ],
+)
+def test_what_is_in_the_subset_stays_as_it_is(schema: object) -> None:
+    assert lowered(schema) == schema
+
+
+@pytest.mark.parametrize(
+    ("schema", "wanted"),
+    [
+        (
+            {"type": "integer", "minimum": 1, "description": "n"},
+            {"type": "integer", "description": 'n\n\n{"minimum":1}'},
+        ),
+        ({"type": "string", "format": "uuid7"}, {"type": "string", "description": '{"format":"uuid7"}'}),
+        (
+            {"type": "array", "items": True, "minItems": 2},
+            {"type": "array", "items": ANYTHING, "description": '{"minItems":2}'},
+        ),
+        (
+            {"properties": {"a": {}}},
+            {"type": "object", "properties": {"a": ANYTHING}, "additionalProperties": False},
+        ),
+        (
+            {"type": ["object", "null"], "additionalProperties": {"type": "string"}},
+            {
+                "type": ["object", "null"],
+                "properties": {},
+                "additionalProperties": False,
+                "description": '{"additionalProperties":{"type":"string"}}',
+            },
+        ),
+        (
+            {"oneOf": [{"type": "string", "maxLength": 5}]},
+            {"anyOf": [{"type": "string", "description": '{"maxLength":5}'}]},
+        ),
+        (
+            {"$ref": "#/$defs/N", "description": "d", "$defs": {"N": False}},
+            {"$ref": "#/$defs/N", "$defs": {"N": ANYTHING}},
+        ),
+        (
+            {"type": "object", "oneOf": [{"properties": {"a": {"const": 1}}}]},
+            {"anyOf": [{"type": "object", "properties": {"a": {"const": 1}}, "additionalProperties": False}]},
+        ),
+        (
+            {"type": "object", "properties": {"a": {"const": 1}}, "anyOf": [{"required": ["a"]}]},
+            {
+                "type": "object",
+                "properties": {"a": {"const": 1}},
+                "additionalProperties": False,
+                "description": '{"anyOf":[{"required":["a"]}]}',
+            },
+        ),
+        (
+            {"type": "object", "allOf": [{"properties": {"a": {"const": 1}}}, {"required": ["a"]}]},
+            {"type": "object", "properties": {"a": {"const": 1}}, "required": ["a"], "additionalProperties": False},
+        ),
+        ({"enum": [{"a": 1}]}, {"description": '{"enum":[{"a":1}]}', **ANYTHING}),
+        ({"$schema": "s", "const": [1], "type": "array"}, {"type": "array", "description": '{"const":[1]}'}),
+    ],
+)
+def test_what_the_subset_has_no_word_for_is_told(schema: object, wanted: object) -> None:
+    assert lowered(schema) == wanted
+    assert lowered(wanted) == wanted
+
+
+def test_what_cannot_be_read_stays_as_it_is() -> None:
+    assert closed(b"{") == b"{"
+
+
+def test_claude_is_held_to_what_it_can_be_held_to() -> None:
+    """`output_config.format.schema: For 'integer' type, property 'minimum' is not supported`"""
+    bounded = msgspec.json.encode({**CLOSED, "properties": {"a": {"type": "integer", "minimum": 1}}})
+    plain = msgspec.json.encode(CLOSED)
+    tools = [Tool(name, schema=schema, strict=True) for name, schema in (("kept", plain), ("loose", bounded))]
+    spelled = [
+        msgspec.json.encode({"name": tool.name, "input_schema": msgspec.Raw(tool.schema), "strict": True})
+        for tool in tools
+    ]
+    request = Request(
+        model="m",
+        messages=(Message("user", (Text("hi"),)),),
+        max_tokens=5,
+        output_schema=bounded,
+        tools=tuple(replace(tool, raw=raw) for tool, raw in zip(tools, spelled, strict=True)),
+        raw_tools=b"[" + b",".join(spelled) + b"]",
+    )
+    sent = Anthropic().build(request, Target("anthropic", "claude-opus-5", PROFILES["anthropic"]))
+    body = msgspec.json.decode(sent.body)
+    assert body["output_config"]["format"]["schema"]["properties"] == {
+        "a": {"type": "integer", "description": '{"minimum":1}'}
+    }
+    assert body["tools"] == [
+        {"name": "kept", "input_schema": CLOSED, "strict": True},
+        {"name": "loose", "input_schema": msgspec.json.decode(bounded)},
+    ]
+    assert [note.rule for note in sent.notes] == ["schema-lowered", "strict-dropped"]
