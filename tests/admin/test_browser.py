@@ -326,3 +326,22 @@ def test_a_form_that_was_refused_leads_to_what_is_wrong(chromium: Browser, bridg
         assert came.page.locator("[name=ledger_days]").evaluate(
             "field => field.getBoundingClientRect().top < innerHeight"
         )
+
+
+def test_letters_run_the_way_they_are_read(chromium: Browser, bridge: Bridge) -> None:
+    places = """word => [...document.querySelectorAll('.tb-value')].flatMap(value => {
+        const text = value.firstChild, start = value.textContent.indexOf(word), range = document.createRange();
+        if (start < 0) return [];
+        return [[0, 1].map(at => {
+            range.setStart(text, start + at); range.setEnd(text, start + at + 1);
+            return range.getBoundingClientRect().left;
+        })];
+    })"""
+    converse(bridge, "arabic", ("مرحبا بالعالم",), rounds=2)
+    with browsing.visitor(chromium, bridge) as came:
+        chain, hops, *_ = paths(came, "arabic")
+        for path, word, backwards in ((chain, "مرحبا", True), (hops, "مرحبا", True), (chain, "Look", False)):
+            came.go(path)
+            found = came.page.evaluate(places, word)
+            assert found
+            assert all((second < first) is backwards for first, second in found)

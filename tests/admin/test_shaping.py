@@ -21,6 +21,16 @@ def test_what_cannot_be_seen_is_shown_by_its_name() -> None:
     assert wording.harmless("a\x1b[31mb\u202ec\u200bd\x00\n\t\x7f") == "a␛[31mb⟨U+202E⟩c⟨U+200B⟩d␀\n\t␡"
 
 
+def test_joiners_are_named_only_where_they_join_nothing() -> None:
+    persian, family, devanagari = (
+        "می\u200cخواهم",
+        "\U0001f468\U0001f3fd\u200d\U0001f469\ufe0f\u200d\U0001f467",
+        "क्\u200dष",
+    )
+    assert wording.harmless(f"{persian} {family} {devanagari}") == f"{persian} {family} {devanagari}"
+    assert wording.harmless("pass\u200dword\u200c \u200dم") == "pass⟨U+200D⟩word⟨U+200C⟩ ⟨U+200D⟩م"
+
+
 def test_a_lone_surrogate_and_broken_bytes_do_no_harm() -> None:
     assert shown("a\ud800b").text == "a⟨U+D800⟩b"
     assert shown(b"a\xffb").text == "a\\xffb"
