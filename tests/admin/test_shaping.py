@@ -115,7 +115,8 @@ def test_a_turn_that_goes_on_from_an_older_answer_is_a_branch() -> None:
 
 
 def mapping(pk: int, arguments: bytes, size: int = 5, name: str = "Bash") -> ToolMapping:
-    return ToolMapping(pk=pk, turn_id=pk, tool_name=name, arguments=arguments, result_size=size)
+    now = dt.datetime(2026, 1, 2, tzinfo=dt.UTC)
+    return ToolMapping(pk=pk, turn_id=pk, tool_name=name, arguments=arguments, result_size=size, answered_at=now)
 
 
 def test_repetitions_count_the_same_call_with_the_same_result() -> None:
@@ -127,6 +128,13 @@ def test_repetitions_count_the_same_call_with_the_same_result() -> None:
         mapping(5, b"{}", 6),
     ]
     assert toolchain.repetitions(rows, {}) == {1: 1, 2: 2, 3: 1, 4: 3, 5: 1}
+
+
+def test_calls_without_a_result_are_no_loop() -> None:
+    rows = [mapping(number, b"{}", 0) for number in range(1, 5)]
+    for row in rows:
+        row.answered_at = None
+    assert set(toolchain.repetitions(rows, {}).values()) == {1}
 
 
 def test_a_loop_is_the_same_result_and_not_only_its_size() -> None:
