@@ -4,6 +4,15 @@ import datetime as dt
 import re
 
 TURN_COLOURS = {"running": "info", "complete": "success", "aborted": "warning", "error": "danger", "replay": "info"}
+TOOL_COLOURS = {
+    "streaming": "info",
+    "pending": "warning",
+    "answered": "success",
+    "failed": "danger",
+    "truncated": "danger",
+    "repaired": "warning",
+    "orphaned": "warning",
+}
 NONE = "–"
 # What the sidebar calls the rows of a table, where a table has another name.
 NAMES = {
