@@ -9,7 +9,7 @@ import pytest
 
 from conversations import wording
 from conversations.admin import context, diffs, hops, redaction, toolchain
-from conversations.admin.content import SHOWN, TAIL, shown
+from conversations.admin.content import SHOWN, TAIL, pretty, shown
 from conversations.admin.parts import parts
 from conversations.admin.replayed import replayed
 from conversations.models import ToolMapping, Turn
@@ -47,6 +47,12 @@ def test_a_line_of_five_megabytes_is_cut() -> None:
     assert value.folded
     raw = shown("é".encode() * 2_500_000)
     assert (raw.text, raw.size, raw.tail[-1]) == ("é" * (SHOWN // 2), 5_000_000, "é")
+
+
+def test_what_is_folded_says_how_it_begins() -> None:
+    assert shown(pretty(b'{"path":"/tmp/a","limit":3}')).first_line == '{ "path": "/tmp/a", "limit": 3 }'
+    assert shown("\n\nthe second").first_line == "the second"
+    assert shown("one\ntwo").first_line == "one"
 
 
 @pytest.mark.parametrize(
