@@ -84,7 +84,7 @@ class ConversationAdmin(RecordAdmin):
 
     @display(description="API key")
     def key(self, row: Conversation) -> SafeString:
-        return cells.link(row.api_key, row.api_key.name)
+        return cells.short_link(row.api_key, row.api_key.name)
 
     @display(description="turns")
     def turns(self, row: Conversation) -> SafeString:

@@ -95,7 +95,7 @@ class UsageAdmin(RecordAdmin):
 
     @display(description="API key")
     def key(self, row: UsageEntry) -> SafeString:
-        return cells.link(row.api_key, row.api_key.name)
+        return cells.short_link(row.api_key, row.api_key.name)
 
     @display(description="when")
     def when(self, row: UsageEntry) -> SafeString:

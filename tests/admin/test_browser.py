@@ -345,3 +345,27 @@ def test_letters_run_the_way_they_are_read(chromium: Browser, bridge: Bridge) ->
             found = came.page.evaluate(places, word)
             assert found
             assert all((second < first) is backwards for first, second in found)
+
+
+def test_the_buttons_of_a_page_leave_the_menu_its_place_on_a_phone(chromium: Browser, bridge: Bridge) -> None:
+    with browsing.visitor(chromium, bridge, "phone") as came:
+        _, hops, *_ = paths(came, "healthy")
+        came.go(hops)
+        came.page.click(".tb-tools a[rel=next]")
+        assert came.page.locator(".tb-tools a").count() == 5
+        came.page.click(".material-symbols-outlined:text-is('dock_to_right') >> visible=true")
+        assert came.complaints == []
+
+
+def test_a_long_name_stays_where_it_stands(chromium: Browser, bridge: Bridge) -> None:
+    with browsing.visitor(chromium, bridge) as came:
+        page = came.page
+        came.go("/admin/conversations/apikey/add/")
+        page.fill("input[name=name]", "K" * 100)
+        page.click("button:has-text('Issue')")
+        wide = "element => element.scrollWidth - element.clientWidth"
+        assert page.locator(".tb-card").evaluate(wide) <= 0
+        came.go("/admin/conversations/apikey/")
+        assert page.locator("#result_list").evaluate(f"list => ({wide})(list.parentElement)") <= 0
+        help_text = page.locator("#searchbar").evaluate(wide)
+        assert help_text <= 0
