@@ -83,6 +83,7 @@ class HostedToolAdmin(HostedAdmin):
     search_fields = ("name", "url")
     autocomplete_fields = ("api_keys",)
     readonly_fields = ("audience", "state", "failures", "open_until", "last_error", "runs")
+    later = readonly_fields
     about = "The bridge runs them itself, for any model: an HTTP endpoint, or an MCP server with all its tools."
     fieldsets = (
         (None, {"fields": ("name", "kind", "enabled", "description")}),
@@ -157,6 +158,7 @@ class ToolSecretAdmin(HostedAdmin):
     list_select_related = ("owner",)
     search_fields = ("name", "host")
     readonly_fields = ("kept",)
+    later = readonly_fields
     about = "What hosted tools send in their headers: encrypted, shown nowhere, and sent to one host only."
     fieldsets = ((None, {"fields": ("name", "host", "new_value", "kept")}),)
 
