@@ -87,7 +87,6 @@ MIDDLEWARE = [
 
 ROOT_URLCONF = "bridge_project.urls"
 ASGI_APPLICATION = "bridge_project.asgi.application"
-APPEND_SLASH = False
 
 TEMPLATES = [
     {
@@ -308,7 +307,7 @@ UNFOLD = {
     "SITE_TITLE": "Toolbridge",
     "SITE_HEADER": "Toolbridge",
     "SITE_SYMBOL": "linked_services",
-    "SITE_URL": "/admin/",
+    "SITE_URL": None,  # there is no other site to go back to
     "SHOW_HISTORY": False,
     "SHOW_VIEW_ON_SITE": False,
     "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": "/static/conversations/icon.svg"}],

@@ -4,6 +4,15 @@ import datetime as dt
 import re
 
 TURN_COLOURS = {"running": "info", "complete": "success", "aborted": "warning", "error": "danger", "replay": "info"}
+TOOL_COLOURS = {
+    "streaming": "info",
+    "pending": "warning",
+    "answered": "success",
+    "failed": "danger",
+    "truncated": "danger",
+    "repaired": "warning",
+    "orphaned": "warning",
+}
 NONE = "–"
 # What the sidebar calls the rows of a table, where a table has another name.
 NAMES = {
@@ -23,9 +32,14 @@ NAMES = {
     "Authentication and Authorization": "Access",
 }
 
+# Joiners shape what stands around them: letters of Arabic and Indic scripts, and the pictures of one emoji.
+_LETTERS = "\u0600-\u060b\u060d-\u061a\u061d-\u08ff\u0900-\u0dff\ufb50-\ufdff\ufe70-\ufefc"
+_PICTURES = "\u2190-\u2bff\ufe0f\U0001f000-\U0001faff"
 _INVISIBLE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e007f]"
+    f"|(?<![{_LETTERS}])\u200c|\u200c(?![{_LETTERS}])"
+    f"|(?<![{_LETTERS}{_PICTURES}])\u200d|\u200d(?![{_LETTERS}{_PICTURES}])"
 )
 
 
@@ -99,7 +113,7 @@ def _coarse(passed: float) -> str:
 
 
 def harmless(text: str) -> str:
-    """Every character that cannot be seen is shown by its name."""
+    """Every character that cannot be seen, nor changes what can be, is shown by its name."""
     return _INVISIBLE.sub(_name, text)
 
 

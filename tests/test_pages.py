@@ -1,6 +1,9 @@
 """What surrounds every page: health, static files, the security headers."""
 
 import httpx
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
 
 from tests.conftest import StartBridge
 
@@ -25,3 +28,19 @@ def test_a_bridge_that_crashed_starts_again_on_its_home(start_bridge: StartBridg
     bridge.crash()
     bridge.start()
     assert bridge.status("/readyz") == 200
+
+
+@pytest.mark.django_db
+def test_a_page_without_its_last_slash_leads_to_it(client: Client) -> None:
+    client.force_login(User.objects.create_superuser("operator"), "django.contrib.auth.backends.ModelBackend")
+    for path in ("/admin", "/admin/connect", "/admin/conversations/turn"):
+        answer = client.get(path)
+        assert (answer.status_code, answer["location"]) == (301, f"{path}/")
+    for path in ("/v1/models/", "/v1/messages/", "/nothing", "/v1"):
+        assert client.get(path).status_code in {401, 404, 405}
+
+
+@pytest.mark.django_db
+def test_who_signs_in_is_offered_no_way_back_to_where_they_are(client: Client) -> None:
+    page = client.get("/admin/login/").text
+    assert "Return to site" not in page

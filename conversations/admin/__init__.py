@@ -1,5 +1,8 @@
 """What operators see: one module per table, pages of their own beside them. Importing it registers everything."""
 
+from django.contrib import admin
+
+from conversations import wording
 from conversations.admin import (
     api_key,
     audit,
@@ -17,6 +20,8 @@ from conversations.admin import (
     upstream,
     usage,
 )
+
+admin.site.empty_value_display = wording.NONE
 
 __all__ = [
     "api_key",

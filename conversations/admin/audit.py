@@ -63,7 +63,7 @@ class AuditAdmin(RecordAdmin):
     ordering = ("-id",)
     sortable_by = ()
     search_fields = ("user__username", "object_repr", "change_message")
-    search_help_text = "Operator, name or id of what it was about, or what was done"
+    search_help_text = "Operator, what was done, or name or id of what"
     fields = ("when_exactly", "user", "what", "kind", "subject")
     readonly_fields = ("when_exactly", "what", "kind", "subject")
 

@@ -61,6 +61,10 @@ def led(address: str, text: str) -> SafeString:
     )
 
 
+def short_link(row: Model, text: str) -> SafeString:
+    return led(url(row) if may_open(type(row)) else "", text)
+
+
 def short(text: str) -> SafeString:
     """Cut by the layout, whole in its title."""
     return format_html('<span class="tb-short" title="{}">{}</span>', harmless(text), harmless(text))

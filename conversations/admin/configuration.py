@@ -13,6 +13,12 @@ from conversations.process import current
 
 class RoutingAdmin(ModelAdmin):
     list_filter_submit = True
+    # What a row that is yet to be made has not.
+    later: tuple[str, ...] = ()
+
+    def get_fieldsets(self, request: HttpRequest, obj: Model | None = None) -> Any:
+        sets = super().get_fieldsets(request, obj)
+        return sets if obj is not None else _without(sets, self.later)
 
     def save_model(self, request: HttpRequest, obj: Model, form: Any, change: Any) -> None:
         with transaction.atomic():
@@ -32,3 +38,10 @@ class RoutingAdmin(ModelAdmin):
     def _announce(self, what: str) -> None:
         routes.announce(what)
         transaction.on_commit(lambda: current().hear("routes", what))
+
+
+def _without(sets: Any, names: tuple[str, ...]) -> list[Any]:
+    left = [
+        (title, options | {"fields": [one for one in options["fields"] if one not in names]}) for title, options in sets
+    ]
+    return [(title, options) for title, options in left if options["fields"]]

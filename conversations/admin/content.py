@@ -44,7 +44,10 @@ class Shown(Struct, frozen=True):
 
     @property
     def first_line(self) -> str:
-        return self.text[:200].partition("\n")[0]
+        """Of JSON with its indents that is a bracket, which says nothing: then it is what follows."""
+        beginning = self.text[:200]
+        line = beginning.partition("\n")[0]
+        return line if len(line) > 1 else " ".join(beginning.split())
 
 
 def reads_content(request: HttpRequest) -> bool:

@@ -40,6 +40,7 @@ class StatusFilter(admin.SimpleListFilter):
 
 @admin.register(Conversation)
 class ConversationAdmin(RecordAdmin):
+    about = "The first request of a client begins one. “Connect” has the lines to paste."
     list_display = ("name", "outcome", "model_name", "turns", "tools", "hold", "key", "active")
     row_page = "toolchain_page"
     list_select_related = ("api_key",)
@@ -84,7 +85,7 @@ class ConversationAdmin(RecordAdmin):
 
     @display(description="API key")
     def key(self, row: Conversation) -> SafeString:
-        return cells.link(row.api_key, row.api_key.name)
+        return cells.short_link(row.api_key, row.api_key.name)
 
     @display(description="turns")
     def turns(self, row: Conversation) -> SafeString:

@@ -17,6 +17,11 @@ from conversations.models import Turn
 from conversations.store.packing import unpacked
 
 JSON = ("content-type", "application/json")
+DIFFERENCES = {
+    "received-sent": "Received with sent",
+    "previous-sent": "Sent with the turn before",
+    "answered-delivered": "Answered with delivered",
+}
 CLIENT = (("x-api-key", "$ANTHROPIC_API_KEY"), ("anthropic-version", "2023-06-01"), JSON)
 UPSTREAM = (("authorization", "Bearer $UPSTREAM_API_KEY"), JSON)
 
@@ -50,6 +55,8 @@ def hops_page(admin: Any, request: HttpRequest, object_id: str) -> HttpResponse:
         "neighbours": _neighbours(turn),
         "difference": _difference(turn, shown, request.GET.get("diff", "")) if readable else None,
         "diff_name": request.GET.get("diff", ""),
+        "diff_words": _diff_words(request.GET.get("diff", "")),
+        "tokens_in": turn.input_tokens + turn.cache_read + turn.cache_write,
     }
     return TemplateResponse(request, "admin/conversations/turn/hops.html", values)
 
@@ -114,6 +121,12 @@ def _difference(turn: Turn, shown: tuple[hops.Hop, ...], name: str) -> Diff | No
     if name == "previous-sent" and before is not None:
         return diff(pretty(stored.sent(before)), sides["sent"])
     return None
+
+
+def _diff_words(name: str) -> str:
+    """As the button that led to it says."""
+    number = name.removeprefix("round-")
+    return DIFFERENCES.get(name, f"Round {number} with the one before")
 
 
 def _taken_away(request: HttpRequest, turn: Turn, shown: tuple[hops.Hop, ...], form: str) -> HttpResponse:

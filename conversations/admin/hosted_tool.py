@@ -83,6 +83,8 @@ class HostedToolAdmin(HostedAdmin):
     search_fields = ("name", "url")
     autocomplete_fields = ("api_keys",)
     readonly_fields = ("audience", "state", "failures", "open_until", "last_error", "runs")
+    later = readonly_fields
+    about = "The bridge runs them itself, for any model: an HTTP endpoint, or an MCP server with all its tools."
     fieldsets = (
         (None, {"fields": ("name", "kind", "enabled", "description")}),
         ("Endpoint", {"fields": ("url", "method", "schema", "headers", "timeout", "long_running")}),
@@ -156,6 +158,8 @@ class ToolSecretAdmin(HostedAdmin):
     list_select_related = ("owner",)
     search_fields = ("name", "host")
     readonly_fields = ("kept",)
+    later = readonly_fields
+    about = "What hosted tools send in their headers: encrypted, shown nowhere, and sent to one host only."
     fieldsets = ((None, {"fields": ("name", "host", "new_value", "kept")}),)
 
     @display(description="kept")

@@ -26,6 +26,9 @@ MINUTES = (("5", "5 minutes"), ("15", "15 minutes"), ("60", "an hour"), ("480", 
 
 @admin.register(Learned)
 class LearnedAdmin(RoutingAdmin):
+    about = (
+        "When an upstream refuses a parameter, the bridge leaves it out or renames it from then on: that is a lesson."
+    )
     list_display = ("upstream", "model", "lesson", "said", "learned")
     list_filter = ("upstream",)
     search_fields = ("upstream", "model", "why")
@@ -53,6 +56,7 @@ class LearnedAdmin(RoutingAdmin):
 
 @admin.register(Rest)
 class RestAdmin(RecordAdmin):
+    about = "An upstream that fails, or a key of it that is refused, is left alone for a while: that is a rest."
     list_display = ("upstream", "what", "reason", "state", "began", "until")
     search_fields = ()
     ordering = ("-until",)

@@ -65,7 +65,11 @@ class RouteFields(Form):
 
 def _switch(rule: str) -> forms.ChoiceField:
     return forms.ChoiceField(
-        label=rule, choices=STATES, required=False, widget=UnfoldAdminSelectWidget(), help_text=escape(DOCS[rule])
+        label=rule,
+        choices=STATES,
+        required=False,
+        widget=UnfoldAdminSelectWidget(),
+        help_text=escape(DOCS[rule].replace("`", "")),
     )
 
 

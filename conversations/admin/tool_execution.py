@@ -33,6 +33,7 @@ def _found(term: str, said: finding.Said = ()) -> Q:
 
 @admin.register(ToolExecution)
 class ToolExecutionAdmin(RecordAdmin):
+    about = "Each call of a tool that the bridge runs itself is a run."
     list_display = ("tool_shown", "outcome", "conversation_link", "how_far", "size", "took", "tries", "when")
     list_select_related = ("conversation", "turn")
     list_filter = (KeyFilter, "status", "long_running", recent_values("tool_name", "tool"), since("created_at"))

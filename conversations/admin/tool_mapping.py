@@ -31,7 +31,7 @@ class ToolMappingAdmin(RecordAdmin):
                    recent_values("model", "model"), StuckFilter, since("created_at"))  # fmt: skip
     ordering = ("-id",)
     sortable_by = ()
-    search_help_text = "Any id (ours or the upstream's), tool name, or words that were said"
+    search_help_text = "Any id, tool name, or words that were said"
     find = staticmethod(finding.tool_mappings)
     living = {"conversation__ended_at": None}
     deferred = ("arguments", "state", *(f"turn__{field}" for field in CONTENT))

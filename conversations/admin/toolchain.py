@@ -148,13 +148,17 @@ def shape(rows: Rows, index: Index, *, readable: bool) -> tuple[TurnView, ...]:
 
 
 def repetitions(mappings: Iterable[ToolMapping], digests: Mapping[str, bytes]) -> dict[int, int]:
-    """For each call, how many it is in a row with the same tool, arguments and result (its size, where not known)."""
+    """For each call, how many it is in a row with the same tool, arguments and result (its size, where not known).
+
+    One that has no result is like no other: several at once are no loop.
+    """
     seen: dict[int, int] = {}
     last: dict[str, tuple[bytes | int, int, bytes]] = {}
     counts: dict[str, int] = {}
     for row in mappings:
-        # Arguments that did not come, or were not worth reading, are like no others.
-        call = (canonical(row.call_arguments) or row.pk, row.result_size, digests.get(row.tool_use_id, b""))
+        # Arguments that did not come, or were not worth reading, are like no others, either.
+        known = row.answered_at is not None and canonical(row.call_arguments)
+        call = (known or row.pk, row.result_size, digests.get(row.tool_use_id, b""))
         counts[row.tool_name] = counts.get(row.tool_name, 0) + 1 if last.get(row.tool_name) == call else 1
         last[row.tool_name] = call
         seen[row.pk] = counts[row.tool_name]

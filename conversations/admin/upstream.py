@@ -80,6 +80,7 @@ class UpstreamAdmin(RoutingAdmin):
     list_before_template = "admin/conversations/upstream/environment.html"
     search_fields = ("name", "base_url")
     readonly_fields = ("keys", "rests", "changed_at")
+    later = ("keys", "forget_keys", "rests", "changed_at")
     fieldsets = (
         (None, {"fields": ("name", "provider", "base_url", "enabled")}),
         ("Keys", {"fields": ("keys", "new_keys", "forget_keys")}),

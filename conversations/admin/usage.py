@@ -70,13 +70,14 @@ class UsageAdmin(RecordAdmin):
 
     @display(description="in")
     def tokens_in(self, row: UsageEntry) -> str:
-        return wording.tokens(row.input_tokens, estimated=row.estimated)
+        """All of them, as on every other page; the next but one says how many of them came from a cache."""
+        return wording.tokens(row.input_tokens + row.cache_read + row.cache_write, estimated=row.estimated)
 
     @display(description="out")
     def tokens_out(self, row: UsageEntry) -> str:
         return wording.tokens(row.output_tokens, estimated=row.estimated)
 
-    @display(description="cached")
+    @display(description="from cache")
     def cached(self, row: UsageEntry) -> str:
         return wording.count(row.cache_read)
 
@@ -85,8 +86,8 @@ class UsageAdmin(RecordAdmin):
         return wording.money(row.cost_micros)
 
     @display(description="took")
-    def duration(self, row: UsageEntry) -> str:
-        return wording.milliseconds(row.duration_ms)
+    def duration(self, row: UsageEntry) -> SafeString:
+        return cells.short(wording.milliseconds(row.duration_ms))
 
     @display(description="first token")
     def first_token(self, row: UsageEntry) -> str:
@@ -94,7 +95,7 @@ class UsageAdmin(RecordAdmin):
 
     @display(description="API key")
     def key(self, row: UsageEntry) -> SafeString:
-        return cells.link(row.api_key, row.api_key.name)
+        return cells.short_link(row.api_key, row.api_key.name)
 
     @display(description="when")
     def when(self, row: UsageEntry) -> SafeString:

@@ -7,7 +7,9 @@ from conversations.wording import harmless
 
 register = Library()
 
-register.filter("status_colour", lambda value: wording.TURN_COLOURS.get(str(value), "info"))
+COLOURS = wording.TURN_COLOURS | wording.TOOL_COLOURS
+
+register.filter("status_colour", lambda value: COLOURS.get(str(value), "info"))
 
 register.filter("milliseconds", lambda value: wording.milliseconds(value or 0))
 register.filter("count", lambda value: wording.count(value or 0))

@@ -326,3 +326,46 @@ def test_a_form_that_was_refused_leads_to_what_is_wrong(chromium: Browser, bridg
         assert came.page.locator("[name=ledger_days]").evaluate(
             "field => field.getBoundingClientRect().top < innerHeight"
         )
+
+
+def test_letters_run_the_way_they_are_read(chromium: Browser, bridge: Bridge) -> None:
+    places = """word => [...document.querySelectorAll('.tb-value')].flatMap(value => {
+        const text = value.firstChild, start = value.textContent.indexOf(word), range = document.createRange();
+        if (start < 0) return [];
+        return [[0, 1].map(at => {
+            range.setStart(text, start + at); range.setEnd(text, start + at + 1);
+            return range.getBoundingClientRect().left;
+        })];
+    })"""
+    converse(bridge, "arabic", ("مرحبا بالعالم",), rounds=2)
+    with browsing.visitor(chromium, bridge) as came:
+        chain, hops, *_ = paths(came, "arabic")
+        for path, word, backwards in ((chain, "مرحبا", True), (hops, "مرحبا", True), (chain, "Look", False)):
+            came.go(path)
+            found = came.page.evaluate(places, word)
+            assert found
+            assert all((second < first) is backwards for first, second in found)
+
+
+def test_the_buttons_of_a_page_leave_the_menu_its_place_on_a_phone(chromium: Browser, bridge: Bridge) -> None:
+    with browsing.visitor(chromium, bridge, "phone") as came:
+        _, hops, *_ = paths(came, "healthy")
+        came.go(hops)
+        came.page.click(".tb-tools a[rel=next]")
+        assert came.page.locator(".tb-tools a").count() == 5
+        came.page.click(".material-symbols-outlined:text-is('dock_to_right') >> visible=true")
+        assert came.complaints == []
+
+
+def test_a_long_name_stays_where_it_stands(chromium: Browser, bridge: Bridge) -> None:
+    with browsing.visitor(chromium, bridge) as came:
+        page = came.page
+        came.go("/admin/conversations/apikey/add/")
+        page.fill("input[name=name]", "K" * 100)
+        page.click("button:has-text('Issue')")
+        wide = "element => element.scrollWidth - element.clientWidth"
+        assert page.locator(".tb-card").evaluate(wide) <= 0
+        came.go("/admin/conversations/apikey/")
+        assert page.locator("#result_list").evaluate(f"list => ({wide})(list.parentElement)") <= 0
+        help_text = page.locator("#searchbar").evaluate(wide)
+        assert help_text <= 0

@@ -216,3 +216,11 @@ def test_the_list_of_turns_says_why_one_failed(
     rows.a_turn(conversation, 77, status="error", error_type=error_type).save()
     page = browser.get("/admin/conversations/turn/?status__exact=error").text
     assert re.search(rf">\s*{words}\s*</span>", page)
+
+
+@pytest.mark.django_db
+def test_what_is_empty_has_one_dash_in_every_list(browser: Client, conversation: Conversation) -> None:
+    for path in ("conversations/conversation/", "auth/user/"):
+        page = browser.get(f"/admin/{path}").text
+        assert not re.search(r">\s*-\s*<", page)
+        assert re.search(r">\s*–\s*<", page)

@@ -69,6 +69,17 @@ def test_an_empty_bridge_has_an_overview(browser: Client) -> None:
 
 
 @pytest.mark.django_db
+def test_what_is_empty_says_what_would_be_there(browser: Client) -> None:
+    assert 'href="/admin/connect/">Connect</a> has the lines' in browser.get("/admin/").text
+    for name, words in (
+        ("learned", "that is a lesson"),
+        ("rest", "that is a rest"),
+        ("replay", "compares the answers"),
+    ):
+        assert words in browser.get(f"/admin/conversations/{name}/").text
+
+
+@pytest.mark.django_db
 def test_traffic_is_for_those_who_may_see_it(client: Client) -> None:
     user = User.objects.create_user("new", is_staff=True)
     client.force_login(user, "django.contrib.auth.backends.ModelBackend")

@@ -2,12 +2,14 @@
 
 import re
 from itertools import chain
+from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.utils import timezone
 
+from conversations.admin import grants
 from conversations.models import Conversation, HostedTool, Replay, ToolExecution, UsageEntry
 
 pytestmark = pytest.mark.django_db
@@ -95,3 +97,21 @@ def test_a_page_that_fails_is_no_json(conversation: Conversation, monkeypatch: p
     monkeypatch.setattr("conversations.wording.milliseconds", None)
     page = browser.get("/admin/conversations/turn/")
     assert (page.status_code, page.headers["content-type"]) == (500, "text/html; charset=utf-8")
+
+
+def test_an_operator_is_granted_what_decides_about_something_and_in_words(browser: Client) -> None:
+    for path in ("auth/user/1/change/", "auth/group/add/"):
+        page = browser.get(f"/admin/{path}").text
+        for words in ("Conversations: read what was said", "Tool calls: forget", "Operators: see", "Routes: delete"):
+            assert f">{words}</option>" in page
+        assert "blob" not in page
+        assert "Can " not in page
+
+
+def test_every_permission_that_a_page_asks_for_can_be_granted() -> None:
+    asked = re.compile(r"""(?:has_perm\("|perms\.)conversations\.(\w+)|PERMISSION = "conversations\.(\w+)""")
+    files = [*Path("conversations").rglob("*.py"), *Path("templates").rglob("*.html")]
+    names = {name for file in files for found in asked.findall(file.read_text()) for name in found if name}
+    names |= {f"{verb}_{model}" for verb in ("add", "change", "delete", "view") for model in grants.EDITED}
+    assert names >= {"view_content", "change_conversation", "add_replay"}
+    assert names <= set(grants.grantable().values_list("codename", flat=True))

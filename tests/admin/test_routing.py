@@ -145,9 +145,25 @@ def test_lessons_are_shown_and_can_be_forgotten(browser: Client) -> None:
     assert changes() == 1
 
 
+@pytest.mark.parametrize(
+    ("model", "asked", "not_yet"),
+    [
+        ("upstream", "API keys", ("Rests", "Changed at", "Forget the stored keys")),
+        ("hostedtool", "Input schema", ("Failures", "Open until")),
+        ("toolsecret", "Value", ("Kept",)),
+    ],
+)
+def test_a_form_for_a_new_row_asks_and_has_nothing_to_tell(
+    browser: Client, model: str, asked: str, not_yet: tuple[str, ...]
+) -> None:
+    page = browser.get(f"/admin/conversations/{model}/add/").text
+    assert asked in page
+    assert [words for words in not_yet if words in page] == []
+
+
 def test_what_a_switch_says_about_markup_is_shown_as_text(browser: Client) -> None:
     page = browser.get("/admin/conversations/route/add/").text
-    assert "`&lt;system-reminder&gt;` hints" in page
+    assert " &lt;system-reminder&gt; hints" in page
     assert "<system-reminder>" not in page
 
 

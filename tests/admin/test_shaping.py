@@ -9,7 +9,7 @@ import pytest
 
 from conversations import wording
 from conversations.admin import context, diffs, hops, redaction, toolchain
-from conversations.admin.content import SHOWN, TAIL, shown
+from conversations.admin.content import SHOWN, TAIL, pretty, shown
 from conversations.admin.parts import parts
 from conversations.admin.replayed import replayed
 from conversations.models import ToolMapping, Turn
@@ -19,6 +19,16 @@ HASHES = {name: name.encode().ljust(16) for name in "abcdef"}
 
 def test_what_cannot_be_seen_is_shown_by_its_name() -> None:
     assert wording.harmless("a\x1b[31mb\u202ec\u200bd\x00\n\t\x7f") == "a␛[31mb⟨U+202E⟩c⟨U+200B⟩d␀\n\t␡"
+
+
+def test_joiners_are_named_only_where_they_join_nothing() -> None:
+    persian, family, devanagari = (
+        "می\u200cخواهم",
+        "\U0001f468\U0001f3fd\u200d\U0001f469\ufe0f\u200d\U0001f467",
+        "क्\u200dष",
+    )
+    assert wording.harmless(f"{persian} {family} {devanagari}") == f"{persian} {family} {devanagari}"
+    assert wording.harmless("pass\u200dword\u200c \u200dم") == "pass⟨U+200D⟩word⟨U+200C⟩ ⟨U+200D⟩م"
 
 
 def test_a_lone_surrogate_and_broken_bytes_do_no_harm() -> None:
@@ -37,6 +47,12 @@ def test_a_line_of_five_megabytes_is_cut() -> None:
     assert value.folded
     raw = shown("é".encode() * 2_500_000)
     assert (raw.text, raw.size, raw.tail[-1]) == ("é" * (SHOWN // 2), 5_000_000, "é")
+
+
+def test_what_is_folded_says_how_it_begins() -> None:
+    assert shown(pretty(b'{"path":"/tmp/a","limit":3}')).first_line == '{ "path": "/tmp/a", "limit": 3 }'
+    assert shown("\n\nthe second").first_line == "the second"
+    assert shown("one\ntwo").first_line == "one"
 
 
 @pytest.mark.parametrize(
@@ -105,7 +121,8 @@ def test_a_turn_that_goes_on_from_an_older_answer_is_a_branch() -> None:
 
 
 def mapping(pk: int, arguments: bytes, size: int = 5, name: str = "Bash") -> ToolMapping:
-    return ToolMapping(pk=pk, turn_id=pk, tool_name=name, arguments=arguments, result_size=size)
+    now = dt.datetime(2026, 1, 2, tzinfo=dt.UTC)
+    return ToolMapping(pk=pk, turn_id=pk, tool_name=name, arguments=arguments, result_size=size, answered_at=now)
 
 
 def test_repetitions_count_the_same_call_with_the_same_result() -> None:
@@ -117,6 +134,13 @@ def test_repetitions_count_the_same_call_with_the_same_result() -> None:
         mapping(5, b"{}", 6),
     ]
     assert toolchain.repetitions(rows, {}) == {1: 1, 2: 2, 3: 1, 4: 3, 5: 1}
+
+
+def test_calls_without_a_result_are_no_loop() -> None:
+    rows = [mapping(number, b"{}", 0) for number in range(1, 5)]
+    for row in rows:
+        row.answered_at = None
+    assert set(toolchain.repetitions(rows, {}).values()) == {1}
 
 
 def test_a_loop_is_the_same_result_and_not_only_its_size() -> None:

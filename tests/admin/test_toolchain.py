@@ -1,6 +1,7 @@
 """The pages of a conversation and of a turn, on real rows."""
 
 import io
+import re
 import zipfile
 
 import pytest
@@ -164,6 +165,23 @@ def test_every_hop_is_shown_and_compared(browser: Client, turn: Turn) -> None:
     assert "v1/messages" in browser.get(f"{HOPS}?as=curl-received").text
     assert "$UPSTREAM_BASE_URL" in browser.get(f"{HOPS}?as=curl-sent").text
     assert browser.get(f"{HOPS}?as=nonsense").status_code == 404
+
+
+def test_tokens_that_went_in_are_the_same_figure_on_every_page(browser: Client, turn: Turn) -> None:
+    figures = {"input_tokens": 240, "cache_read": 959, "cache_write": 1, "output_tokens": 39}
+    Turn.objects.filter(pk=turn.pk).update(**figures)
+    UsageEntry.objects.update(**figures)
+    pages = ("conversations/turn/", HOPS, CHAIN, "conversations/usageentry/", "")
+    for path in pages:
+        page = browser.get(path if path.startswith("/") else f"/admin/{path}").text
+        assert re.search(r"[\s>]1,200[\s<]", page), path
+
+
+def test_a_call_that_failed_has_the_colour_of_failures(browser: Client, turn: Turn) -> None:
+    turn.tool_mappings.update(status="failed")
+    page = browser.get(f"{HOPS}?diff=answered-delivered").text
+    assert '<span class="tb-badge tb-danger">failed</span>' in page
+    assert "Answered with delivered: <span" in page
 
 
 def test_a_bug_bundle_holds_the_hops_without_their_content(browser: Client, turn: Turn) -> None:
