@@ -37,6 +37,7 @@ from translation.events import (
     WholeBlock,
     Written,
 )
+from translation.fitting import fitted
 from translation.names import is_name
 from translation.nulls import without_nulls
 from translation.providers.anthropic_errors import in_band
@@ -45,7 +46,6 @@ from translation.providers.anthropic_wire import (
     BLOCK,
     EMPTY,
     EVENT,
-    LOOSE_EVENT,
     NO_DELTA,
     REASONS,
     Block,
@@ -54,7 +54,6 @@ from translation.providers.anthropic_wire import (
     StreamEvent,
     counted,
     early_deltas,
-    is_event,
     other_delta,
     settled,
 )
@@ -123,11 +122,11 @@ class AnthropicStream:
                     try:
                         self._frame(name, data, EVENT.decode(data), out)
                     except msgspec.ValidationError:
-                        said = without_nulls(data, "input")  # the same, as the API would say it
-                        self._frame(name, said, LOOSE_EVENT.decode(said), out, mended=not is_event(said))
+                        said = fitted(without_nulls(data, "input"), StreamEvent)  # the same, as the API would say it
+                        self._frame(name, said, EVENT.decode(said), out)
                     except msgspec.DecodeError:
-                        said = without_nulls(self._halves.joined(data), "input")
-                        self._frame(name, said, LOOSE_EVENT.decode(said), out, mended=True)
+                        said = fitted(without_nulls(self._halves.joined(data), "input"), StreamEvent)
+                        self._frame(name, said, EVENT.decode(said), out, mended=True)
         except UpstreamProtocolError as error:
             self._end(Failed(error), out)
         except UNREADABLE as error:

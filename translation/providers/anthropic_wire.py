@@ -7,6 +7,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from translation.arguments import PLACEHOLDERS
 from translation.events import Reason
+from translation.fitting import Spare
 from translation.values import Usage
 
 # A stop reason that is not here is passed on as it is, and counts as `stop` in the bridge's own books.
@@ -32,15 +33,15 @@ def settled(reason: str, calls: int) -> str:
     return "end_turn" if reason == "tool_use" and not calls else reason
 
 
-class OutputDetails(Struct, frozen=True):
+class OutputDetails(Spare, frozen=True):
     thinking_tokens: int | None = None
 
 
-class ServerTools(Struct, frozen=True):
+class ServerTools(Spare, frozen=True):
     web_search_requests: int | None = None
 
 
-class Tokens(Struct, frozen=True):
+class Tokens(Spare, frozen=True):
     input_tokens: int | None = None
     output_tokens: int | None = None
     cache_read_input_tokens: int | None = None
@@ -49,7 +50,7 @@ class Tokens(Struct, frozen=True):
     server_tool_use: ServerTools | None = None
 
 
-class StopDetails(Struct, frozen=True):
+class StopDetails(Spare, frozen=True):
     explanation: str | None = None
 
 
@@ -130,19 +131,8 @@ class StreamEvent(Struct, frozen=True):
 
 
 EVENT = msgspec.json.Decoder(StreamEvent)
-LOOSE_EVENT = msgspec.json.Decoder(StreamEvent, strict=False)  # numbers as text
 BLOCK = msgspec.json.Decoder(Block)
 MESSAGE = msgspec.json.Decoder(MessageBody)
-LOOSE_MESSAGE = msgspec.json.Decoder(MessageBody, strict=False)
-
-
-def is_event(data: bytes) -> bool:
-    """Whether it can be passed on as it is."""
-    try:
-        EVENT.decode(data)
-    except msgspec.ValidationError:
-        return False
-    return True
 
 
 class _Carried(Struct):

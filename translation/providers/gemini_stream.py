@@ -21,7 +21,7 @@ from translation.events import (
     ToolStarted,
     WholeBlock,
 )
-from translation.providers.gemini_errors import described, in_band
+from translation.providers.gemini_errors import Error, described, in_band
 from translation.providers.gemini_search import citations, joined, search_blocks
 from translation.providers.gemini_state import Piece, State, write
 from translation.providers.gemini_wire import (
@@ -47,6 +47,7 @@ REFUSALS = (
 REASONS: dict[str, Reason] = {"STOP": "stop", "MAX_TOKENS": "length", **dict.fromkeys(REFUSALS, "refusal")}
 # Everything else is no answer: MALFORMED_FUNCTION_CALL, UNEXPECTED_TOOL_CALL, OTHER, and what Google may add.
 UNTOLD = "FINISH_REASON_UNSPECIFIED"  # how gateways that write every field write none
+NO_ERROR = Error()
 PREFIXES = ("default_api:", "default_api.")  # how the model sometimes writes a function's name
 
 
@@ -96,6 +97,8 @@ class GeminiDecoder:
                 self._finish(out)
         except BridgeError as error:
             self._fail(error, out)
+        except msgspec.ValidationError as error:
+            self._fail(UpstreamProtocolError(f"the upstream sent an answer that is not Gemini's: {error}"), out)
         except UNREADABLE:
             self._fail(TruncatedStream("the upstream closed in the middle of its answer"), out)
         return out
@@ -150,7 +153,7 @@ class GeminiDecoder:
         self._finish(out)
 
     def _chunk(self, chunk: Chunk, out: list[Event]) -> None:
-        if chunk.error is not None:
+        if chunk.error is not None and chunk.error != NO_ERROR:
             raise described(chunk.error)
         self._empty = self._empty is not False and not chunk.candidates
         for candidate in chunk.candidates:
@@ -303,11 +306,12 @@ def _tells(told: Tokens) -> bool:
 def _usage(told: Tokens | None, searches: int) -> Usage | None:
     if told is None:
         return None
-    cached = min(told.cached_content_token_count, told.prompt_token_count)
+    prompt, thoughts = max(told.prompt_token_count, 0), max(told.thoughts_token_count, 0)
+    cached = min(max(told.cached_content_token_count, 0), prompt)
     return Usage(
-        input_tokens=told.prompt_token_count - cached + told.tool_use_prompt_token_count,
-        output_tokens=told.candidates_token_count + told.thoughts_token_count,
+        input_tokens=prompt - cached + max(told.tool_use_prompt_token_count, 0),
+        output_tokens=max(told.candidates_token_count, 0) + thoughts,
         cache_read=cached,
-        thinking_tokens=told.thoughts_token_count,
+        thinking_tokens=thoughts,
         searches=searches,
     )

@@ -29,6 +29,7 @@ from translation.providers.openai_chat_wire import (
     plain_text,
     thought_of,
     usage_of,
+    words,
 )
 from translation.refusals import cried, in_band, read
 from translation.sse import MAX_EVENT, SSEDecoder, apart
@@ -211,13 +212,13 @@ class ChatDecoder(Ending):
         thought = delta.reasoning_content or delta.reasoning
         if thought:
             self._field = "reasoning" if delta.reasoning else "reasoning_content"  # who writes both reads that
-            self._think(thought, out)
+            self._think(words(thought), out)
         if delta.reasoning_details:
-            words = thought_of(delta.reasoning_details)
+            told = thought_of(delta.reasoning_details)
             self._details += delta.reasoning_details
             self._whole = whole
             if not thought:
-                self._think(words, out)
+                self._think(told, out)
         content = delta.content
         if content:
             if isinstance(content, str):

@@ -7,6 +7,7 @@ from msgspec import Raw, Struct
 
 from translation.errors import BridgeError, UpstreamFailed, UpstreamOverloaded, UpstreamProtocolError
 from translation.events import Reason
+from translation.fitting import Spare, fitted
 from translation.refusals import in_band, read
 from translation.unicode import check_utf8, without_halves
 from translation.unreadable import UNREADABLE
@@ -71,8 +72,8 @@ class Part(Struct):
 
 class Delta(Struct):
     content: str | list[Part] | None = None
-    reasoning_content: str | None = None
-    reasoning: str | None = None
+    reasoning_content: str | list[Part] | None = None
+    reasoning: str | list[Part] | None = None
     reasoning_details: list[Raw] | None = None
     refusal: str | None = None
     tool_calls: list[Call] | None = None
@@ -80,16 +81,16 @@ class Delta(Struct):
     annotations: Raw = NOTHING  # what a web search found: read leniently, since nothing hangs on it
 
 
-class PromptDetails(Struct):
+class PromptDetails(Spare, frozen=True):
     cached_tokens: int | None = None
     cache_write_tokens: int | None = None
 
 
-class CompletionDetails(Struct):
+class CompletionDetails(Spare, frozen=True):
     reasoning_tokens: int | None = None
 
 
-class Counts(Struct):
+class Counts(Spare, frozen=True):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     total_tokens: int | None = None
@@ -114,7 +115,7 @@ class Choice(Struct):
     error: Raw = NOTHING  # OpenRouter
 
 
-class Groq(Struct):
+class Groq(Spare, frozen=True):
     usage: Counts | None = None
 
 
@@ -132,7 +133,6 @@ class Detail(Struct):
 
 
 _decode = msgspec.json.Decoder(Chunk).decode
-_decode_loosely = msgspec.json.Decoder(Chunk, strict=False).decode  # numbers as strings or with a point
 _detail = msgspec.json.Decoder(Detail).decode
 _object = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -187,9 +187,14 @@ def _odd_chunk(data: bytes, error: Exception) -> Chunk:
     if complaint:
         raise in_band(complaint) from error
     try:
-        return _decode_loosely(data)
+        return _decode(fitted(data, Chunk))
     except UNREADABLE:
         raise UpstreamProtocolError(f"not a chat answer: {error}") from error
+
+
+def words(text: str | list[Part]) -> str:
+    """Reasoning, which some servers send in parts, as others send content."""
+    return text if isinstance(text, str) else "".join([part.text or "" for part in text])
 
 
 def thought_of(details: list[Raw]) -> str:

@@ -28,14 +28,14 @@ from translation.providers.openai_responses_state import PHASES, State, TextStat
 from translation.providers.openai_responses_wire import (
     FRAME,
     INCOMPLETE,
-    ITEM,
-    RESPONSE,
-    Details,
+    Cut,
     Frame,
     OutputItem,
     Response,
     exclusive,
+    item_of,
     odd_frame,
+    response_of,
     written,
 )
 from translation.refusals import Complaint, cried, read
@@ -46,7 +46,7 @@ from translation.values import Tool
 
 UNENDED = ("in_progress", "queued")  # some servers forget to say so in the response itself
 NAMELESS = "the upstream sent a function_call without a name"
-FILTERED = Details(reason="content_filter")
+FILTERED = Cut(reason="content_filter")
 SILENT = Complaint("the upstream's response failed without a reason")
 
 
@@ -169,10 +169,10 @@ class ResponsesStream:
     # ------------------------------------------------------------ items
 
     def _created(self, frame: Frame, out: list[Event]) -> None:
-        self._response_id = RESPONSE.decode(frame.response or b"{}").id or ""
+        self._response_id = response_of(frame.response or b"{}").id or ""
 
     def _added(self, frame: Frame, out: list[Event]) -> None:
-        item = ITEM.decode(frame.item)
+        item = item_of(frame.item)
         opened = self._items.find(frame, item.id or "", item.type)
         if item.type != "function_call" or not item.name:
             return
@@ -199,7 +199,7 @@ class ResponsesStream:
         return found or name
 
     def _done(self, frame: Frame, out: list[Event]) -> None:
-        item = ITEM.decode(frame.item)
+        item = item_of(frame.item)
         opened = self._items.find(frame, item.id or "", item.type)
         opened.done = True
         self._item(opened, item, frame.item, out)
@@ -271,14 +271,14 @@ class ResponsesStream:
     # ------------------------------------------------------------ the end
 
     def _completed(self, frame: Frame, out: list[Event]) -> None:
-        response = RESPONSE.decode(frame.response or b"{}")
+        response = response_of(frame.response or b"{}")
         said = frame.type.removeprefix("response.")
         self._conclude(response, said if response.status in UNENDED else response.status or said, out)
 
     def _rest(self, response: Response, status: str, out: list[Event]) -> None:
         """Some gateways tell all of it at the end, or all of one kind, or the last of a kind, or only what is done."""
         raws = response.output or ()
-        output = list(map(ITEM.decode, raws))
+        output = list(map(item_of, raws))
         if self._items.told_all(output):
             return
         untold = self._items.untold(output)
@@ -294,7 +294,7 @@ class ResponsesStream:
 
     def _conclude(self, response: Response, status: str, out: list[Event]) -> None:
         self._rest(response, status, out)
-        if status == "failed" or bytes(response.error) not in (b"", b"null"):
+        if status == "failed" or response.failed:
             complaint = read(b'{"error":%b}' % bytes(response.error)) or SILENT
             if complaint.code in POLICIES:
                 self._refusal.append(complaint.message)
@@ -311,7 +311,7 @@ class ResponsesStream:
             raise UpstreamProtocolError("a character of a tool call is not whole")
         reason: Reason = "refusal" if self._refusal else "tool_use" if self._calls else "stop"
         if status == "incomplete":
-            cut = (response.incomplete_details or Details()).reason or ""
+            cut = (response.incomplete_details or Cut()).reason or ""
             if cut not in INCOMPLETE:
                 raise UpstreamProtocolError(f"unknown incomplete_details.reason {cut!r}")
             reason = INCOMPLETE[cut]
