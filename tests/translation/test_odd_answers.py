@@ -1049,3 +1049,60 @@ def test_reasoning_details_that_are_none_do_not_cost_a_complete_answer(detail: o
     stream = sse(chunk({"content": "Hi"}), chunk(finish="stop"), chunk(late), b"[DONE]")
     content, end, _ = answer("openrouter", stream)
     assert ([block.get("text") for block in content if block["type"] == "text"], end) == (["Hi"], "end_turn")
+
+
+@pytest.mark.parametrize("bare", [False, True])
+@pytest.mark.parametrize("status", ["requires_action", "in_progress", "success", None])
+def test_the_event_tells_how_a_response_ended_where_its_status_does_not(status: str | None, bare: bool) -> None:
+    whole = {**RESPONSE, "status": status}
+    for kind in ("response.completed", "response.done"):
+        last = whole if bare else {"type": kind, "response": whole}
+        body = b"event: %b\n" % kind.encode() + sse(last)
+        content, end, usage = answer("openai-responses", body)
+        assert (content[0], calls(content), end, usage) == (text("a"), [("Read", P1)], "tool_use", Usage(0, 1, 10))
+
+
+def test_a_whole_response_whose_calls_wait_for_their_results_is_complete() -> None:
+    content, end, _ = answer("openai-responses", msgspec.json.encode({**RESPONSE, "status": "requires_action"}))
+    assert (content[0], calls(content), end) == (text("a"), [("Read", P1)], "tool_use")
+
+
+def whole_text(kind: str, said: str, **more: Any) -> Json:
+    return {"type": f"response.{kind}.done", "refusal" if kind == "refusal" else "text": said, **more}
+
+
+IDS: Json = {"item_id": "m", "output_index": 0}
+
+
+@pytest.mark.parametrize(
+    ("events", "shown"),
+    [
+        ([whole_text("output_text", "a", **IDS)], ["a"]),
+        ([whole_text("output_text", "a")], ["a"]),
+        ([whole_text("output_text", "a", **IDS), whole_text("output_text", "b", **IDS)], ["ab"]),
+        ([whole_text("output_text", "a", **IDS), told(DONE, {**MESSAGE, "id": "m"})], ["a"]),
+        ([told(DONE, {**MESSAGE, "id": "m"}), whole_text("output_text", "a", **IDS)], ["a"]),
+        ([told(DONE, MESSAGE | {"id": None}, **NO_INDEX), whole_text("output_text", "a")], ["a"]),
+        ([SAID_A, whole_text("output_text", "a", **IDS)], ["a"]),
+        ([SAID_A, whole_text("output_text", "a", item_id="other", output_index=0)], ["a"]),
+        ([whole_text("output_text", "", **IDS), told(DONE, {**MESSAGE, "id": "m"})], ["a"]),
+        ([whole_text("reasoning_text", "hm", item_id="r"), whole_text("output_text", "a", **IDS)], ["hm", "a"]),
+        ([whole_text("reasoning_summary_text", "hm", **IDS), {"type": "response.reasoning_summary_part.added", **IDS},
+          whole_text("reasoning_summary_text", "so", **IDS), told(DONE, MESSAGE)], ["hm\n\nso", "a"]),
+    ],
+    ids=[
+        "a text", "without a name", "two parts", "before its item", "after its item", "after its item, without names",
+        "after its pieces", "after its pieces, under another name", "nothing", "reasoning", "two parts of reasoning",
+    ],
+)  # fmt: skip
+def test_a_text_that_comes_in_no_pieces_is_told_once(events: list[Json], shown: list[str]) -> None:
+    content, end, _ = answer("openai-responses", sse(*events, OVER))
+    assert ([block.get("thinking") or block["text"] for block in content], end) == (shown, "end_turn")
+
+
+@pytest.mark.parametrize("pieces", [[], ["No", "pe"]])
+def test_a_refusal_that_comes_in_no_pieces_is_one(pieces: list[str]) -> None:
+    streamed = [told("refusal.delta", delta=piece, item_id="m") for piece in pieces]
+    reading, _, _ = decoder("openai-responses")
+    last = reading.feed(sse(*streamed, whole_text("refusal", "Nope", **IDS), OVER))[-1]
+    assert isinstance(last, Finished) and (last.reason, last.explanation) == ("refusal", "Nope")

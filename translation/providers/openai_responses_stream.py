@@ -44,7 +44,8 @@ from translation.unicode import Halves, check_utf8
 from translation.unreadable import UNREADABLE
 from translation.values import Tool
 
-UNENDED = ("in_progress", "queued")  # some servers forget to say so in the response itself
+ENDED = ("completed", "incomplete", "failed", "cancelled")  # else the event tells: `in_progress`, `requires_action`
+ALL = {f"response.{status}": status for status in ENDED} | {"response.done": "completed"}
 NAMELESS = "the upstream sent a function_call without a name"
 FILTERED = Cut(reason="content_filter")
 SILENT = Complaint("the upstream's response failed without a reason")
@@ -110,12 +111,20 @@ class ResponsesStream:
             if len(parts := apart(data)) > 1:
                 self._apart(name, parts, out)
                 return
-            frame = odd_frame(data, self._halves, HANDLERS)
-        if not frame.type and name in HANDLERS:
+            frame = odd_frame(data, self._halves, KNOWN)
+        if not frame.type and name in KNOWN:
             frame = replace(frame, type=name)  # some gateways say it outside of the data only
         handler = HANDLERS.get(frame.type)
         if handler is not None:
             handler(self, frame, out)
+        else:
+            self._last(frame, data, out)
+
+    def _last(self, frame: Frame, data: bytes, out: list[Event]) -> None:
+        """What ends the answer, if it does."""
+        if frame.type in ALL:
+            # Some gateways send the response itself where the event should hold it.
+            self._completed(frame.type, data if bytes(frame.response) in (b"", b"null") else frame.response, out)
         elif frame.type == "error" or bytes(frame.error) not in (b"", b"null"):
             self._end(Failed(in_band(read(data) or SILENT)), out)
         elif not frame.type and (complaint := read(data)):
@@ -146,6 +155,14 @@ class ResponsesStream:
 
     def _thought(self, frame: Frame, out: list[Event]) -> None:
         self._think(frame, "text", frame.delta or "", out)
+
+    def _once_more(self, frame: Frame, out: list[Event]) -> None:
+        """The whole of what came in pieces; of some servers it is all that comes."""
+        kind, delta = WHOLES[frame.type]
+        item, text = self._items.open(frame, kind), frame.text or frame.refusal
+        if text and item is not None and item.length == item.whole:
+            delta(self, replace(frame, delta=text), out)
+            item.whole = item.length
 
     def _summary_part(self, frame: Frame, out: list[Event]) -> None:
         item = self._items.find(frame, frame.item_id or "", "reasoning")
@@ -270,10 +287,9 @@ class ResponsesStream:
 
     # ------------------------------------------------------------ the end
 
-    def _completed(self, frame: Frame, out: list[Event]) -> None:
-        response = response_of(frame.response or b"{}")
-        said = frame.type.removeprefix("response.")
-        self._conclude(response, said if response.status in UNENDED else response.status or said, out)
+    def _completed(self, kind: str, told: Raw | bytes, out: list[Event]) -> None:
+        response = response_of(told)
+        self._conclude(response, response.status if response.status in ENDED else ALL[kind], out)
 
     def _rest(self, response: Response, status: str, out: list[Event]) -> None:
         """Some gateways tell all of it at the end, or all of one kind, or the last of a kind, or only what is done."""
@@ -329,7 +345,14 @@ class ResponsesStream:
         out.append(event)
 
 
-HANDLERS: dict[str, Callable[[ResponsesStream, Frame, list[Event]], None]] = {
+Handler = Callable[[ResponsesStream, Frame, list[Event]], None]
+WHOLES: dict[str, tuple[str, Handler]] = {
+    "response.output_text.done": ("message", ResponsesStream._text),
+    "response.refusal.done": ("message", ResponsesStream._refused),
+    "response.reasoning_summary_text.done": ("reasoning", ResponsesStream._summary),
+    "response.reasoning_text.done": ("reasoning", ResponsesStream._thought),
+}
+HANDLERS: dict[str, Handler] = {
     "response.output_text.delta": ResponsesStream._text,
     "response.function_call_arguments.delta": ResponsesStream._fragment,
     "response.reasoning_summary_text.delta": ResponsesStream._summary,
@@ -341,8 +364,6 @@ HANDLERS: dict[str, Callable[[ResponsesStream, Frame, list[Event]], None]] = {
     "response.created": ResponsesStream._created,
     "response.output_item.added": ResponsesStream._added,
     "response.output_item.done": ResponsesStream._done,
-    "response.completed": ResponsesStream._completed,
-    "response.incomplete": ResponsesStream._completed,
-    "response.failed": ResponsesStream._completed,
-    "response.cancelled": ResponsesStream._completed,
+    **dict.fromkeys(WHOLES, ResponsesStream._once_more),
 }
+KNOWN = {*HANDLERS, *ALL}

@@ -51,4 +51,5 @@ class ResponsesWhole(ResponsesStream):
             self._end(Failed(in_band(complaint)), out)
             return
         self._response_id = response.id or ""
-        self._conclude(response, response.status or "completed", out)
+        status = "completed" if response.status == "requires_action" else response.status
+        self._conclude(response, status or "completed", out)
