@@ -1106,3 +1106,15 @@ def test_a_refusal_that_comes_in_no_pieces_is_one(pieces: list[str]) -> None:
     reading, _, _ = decoder("openai-responses")
     last = reading.feed(sse(*streamed, whole_text("refusal", "Nope", **IDS), OVER))[-1]
     assert isinstance(last, Finished) and (last.reason, last.explanation) == ("refusal", "Nope")
+
+
+@pytest.mark.parametrize("idle", [b"data: : keepalive\n\n", b"event: ping\ndata: 1\n\n", b"data: null\n\n"])
+def test_a_server_like_anthropic_keeps_a_connection_alive_in_any_way(idle: bytes) -> None:
+    start = {"type": "message_start", "message": {"id": "m", "role": "assistant", "model": "c", "content": []}}
+    end = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}}
+    assert answer("anthropic", idle + sse(start) + idle + sse(end, {"type": "message_stop"}))[:2] == ([], "end_turn")
+
+
+def test_what_follows_the_end_of_a_gateways_gemini_stream_is_not_heard() -> None:
+    said = {"candidates": [{"content": {"parts": [{"text": "a"}]}, "finishReason": "STOP"}]}
+    assert answer("gemini", sse(said, b"[DONE]", said))[:2] == ([text("a")], "end_turn")

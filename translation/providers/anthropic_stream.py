@@ -58,7 +58,7 @@ from translation.providers.anthropic_wire import (
     settled,
 )
 from translation.refusals import read
-from translation.sse import SSEDecoder, frame
+from translation.sse import SSEDecoder, frame, is_idle
 from translation.unicode import Halves, check_utf8
 from translation.unreadable import UNREADABLE
 from translation.values import Tool, Usage
@@ -113,7 +113,7 @@ class AnthropicStream:
         try:
             for name, data in take():
                 # What is only like Anthropic may end as others do, and keep a connection alive with nothing.
-                if self._ended or data.strip() in (b"", b"[DONE]"):
+                if self._ended or (not data.startswith(b"{") and (data.strip() == b"[DONE]" or is_idle(name, data))):
                     continue
                 if name == "error":
                     self._end(Failed(in_band(data)), out)

@@ -35,7 +35,7 @@ from translation.providers.gemini_wire import (
     decode_answer,
     decode_chunk,
 )
-from translation.sse import MAX_EVENT, SSEDecoder, apart
+from translation.sse import MAX_EVENT, SSEDecoder, apart, is_idle
 from translation.unicode import Halves
 from translation.unreadable import UNREADABLE
 from translation.values import Usage
@@ -127,13 +127,13 @@ class GeminiDecoder:
         for name, data in events:
             if name == "error" and not self._done:
                 raise in_band(data)
-            self._event(data, out)
+            if data.startswith(b"{") or not is_idle(name, data):
+                self._event(data, out)
 
     def _event(self, data: bytes, out: list[Event]) -> None:
-        marker = data.strip()
-        if self._done or not marker:
+        if self._done:
             return
-        if marker == b"[DONE]":
+        if data.strip() == b"[DONE]":
             self._close(out)
             return
         try:

@@ -32,7 +32,7 @@ from translation.providers.openai_chat_wire import (
     words,
 )
 from translation.refusals import cried, in_band, read
-from translation.sse import MAX_EVENT, SSEDecoder, apart
+from translation.sse import MAX_EVENT, SSEDecoder, apart, is_idle
 from translation.think_text import ThinkText
 from translation.unicode import Halves
 from translation.unreadable import UNREADABLE
@@ -144,11 +144,10 @@ class ChatDecoder(Ending):
             if name == "error":
                 raise in_band(cried(data))
             if not data.startswith(b"{"):
-                said = data.strip()
-                if said == b"[DONE]":
+                if data.strip() == b"[DONE]":
                     self._end(out, done=True)
                     continue
-                if not said:
+                if is_idle(name, data):
                     continue
             try:
                 chunk = decode_chunk(data)

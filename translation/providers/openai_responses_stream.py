@@ -39,7 +39,7 @@ from translation.providers.openai_responses_wire import (
     written,
 )
 from translation.refusals import Complaint, cried, read
-from translation.sse import SSEDecoder, apart
+from translation.sse import SSEDecoder, apart, is_idle
 from translation.unicode import Halves, check_utf8
 from translation.unreadable import UNREADABLE
 from translation.values import Tool
@@ -97,9 +97,9 @@ class ResponsesStream:
         return out
 
     def _frame(self, name: str, data: bytes, out: list[Event]) -> None:
-        if not (marker := data.strip()):
-            return  # to keep the connection alive
-        if marker == b"[DONE]":
+        if not data.startswith(b"{") and is_idle(name, data):
+            return
+        if data.strip() == b"[DONE]":
             if not self._items.begun:
                 raise UpstreamProtocolError("the upstream's answer holds no output")
             self._finish(Response(), "completed", out)
