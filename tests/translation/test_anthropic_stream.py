@@ -490,12 +490,55 @@ def test_arguments_in_the_start_are_the_calls_unless_deltas_bring_them() -> None
     assert (read[1]["content_block"]["input"], read[2]["type"]) == ({}, "content_block_stop")
 
 
-def ended(reason: str) -> dict[str, object]:
-    return {**END, "delta": {"stop_reason": reason}}
-
-
 def fragment(text: str) -> dict[str, object]:
     return {**DELTA, "delta": {"type": "input_json_delta", "partial_json": text}}
+
+
+CALLED = BLOCK | {"content_block": {"type": "tool_use", "id": "t", "name": "f", "input": {}}}
+
+
+@pytest.mark.parametrize(
+    ("pieces", "read", "arguments"),
+    [
+        (["null"], [], "{}"),
+        (['""'], [], "{}"),
+        (["[", "]"], [], "{}"),
+        (["{}"], ["{}"], "{}"),
+        (["", ""], ["", ""], "{}"),
+        (["{}", '{"y":2}'], ['{"y":2}'], '{"y":2}'),
+        (["nu", "ll", ' {"y"', ":2}"], ['{"y"', ":2}"], '{"y":2}'),
+        (["", "{", '"y":2', "}"], ["", "{", '"y":2', "}"], '{"y":2}'),
+    ],
+)
+def test_placeholders_of_arguments_are_not_shown(pieces: list[str], read: list[str], arguments: str) -> None:
+    stream = WHOLE_START, CALLED, *map(fragment, pieces), STOP, END, LAST
+    events, kept, _ = shown(*stream)
+    assert [event["delta"]["partial_json"] for event in events if event["type"] == "content_block_delta"] == read
+    assert [event.arguments for event in frames(*stream) if isinstance(event, ToolEnded)] == [arguments]
+    assert msgspec.json.decode(kept.content)[0]["input"] == msgspec.json.decode(arguments)
+
+
+@pytest.mark.parametrize("pieces", [[], [""], ["{}"], ["null"]])
+def test_arguments_as_text_in_the_start_are_the_calls(pieces: list[str]) -> None:
+    block = {"type": "tool_use", "id": "t", "name": "f", "input": ' {"x": 1}'}
+    stream = WHOLE_START, BLOCK | {"content_block": block}, *map(fragment, pieces), STOP, END, LAST
+    assert [event.arguments for event in frames(*stream) if isinstance(event, ToolEnded)] == ['{"x": 1}']
+    whole = {"id": "m", "type": "message", "content": [block], "stop_reason": "tool_use"}
+    reading = AnthropicWhole(streams=False)
+    reading.feed(msgspec.json.encode(whole))
+    assert [event.arguments for event in reading.close() if isinstance(event, ToolEnded)] == ['{"x": 1}']
+
+
+def test_thinking_begins_with_a_signature_as_in_the_real_api() -> None:
+    thinking = BLOCK | {"content_block": {"type": "thinking", "thinking": ""}}
+    delta = {**DELTA, "delta": {"type": "thinking_delta", "thinking": "hm"}}
+    read, kept, _ = shown(WHOLE_START, thinking, delta, STOP, END, LAST)
+    assert read[1]["content_block"] == {"type": "thinking", "thinking": "", "signature": ""}
+    assert msgspec.json.decode(kept.content) == [{"type": "thinking", "thinking": "hm", "signature": ""}]
+
+
+def ended(reason: str) -> dict[str, object]:
+    return {**END, "delta": {"stop_reason": reason}}
 
 
 @pytest.mark.parametrize("arguments", ['{"x": "a', '{"x": a}', "[1]", '{"x":1}{"y":2}'])

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from translation.arguments import PLACEHOLDERS, is_object
+from translation.arguments import is_object
 from translation.errors import TruncatedStream, UpstreamProtocolError
 from translation.events import (
     BlockDelta,
@@ -40,6 +40,7 @@ from translation.events import (
 from translation.fitting import fitted
 from translation.names import is_name
 from translation.nulls import without_nulls
+from translation.providers.anthropic_calls import Call, Piece
 from translation.providers.anthropic_errors import in_band
 from translation.providers.anthropic_state import Memory, thinking_block
 from translation.providers.anthropic_wire import (
@@ -49,7 +50,6 @@ from translation.providers.anthropic_wire import (
     NO_DELTA,
     REASONS,
     Block,
-    Delta,
     StopDetails,
     StreamEvent,
     counted,
@@ -67,16 +67,6 @@ WHOLE = ("tool_use", "end_turn", "stop_sequence")  # reasons for which nothing i
 STOP = frame("message_stop", b'{"type":"message_stop"}')
 
 
-class _Call:
-    __slots__ = ("fragments", "given", "live", "number")
-
-    def __init__(self, number: int, *, live: bool) -> None:
-        self.number = number
-        self.live = live  # its client has asked for arguments as they come, whole or not
-        self.given = ""  # arguments in the block's start
-        self.fragments: list[str] = []
-
-
 class AnthropicStream:
     """`tools` are those of whose calls the client reads a stream."""
 
@@ -90,7 +80,7 @@ class AnthropicStream:
         self._blocks = 0
         self._first = 0  # the number of the first one: some count from 1
         self._calls = 0
-        self._open: str | _Call | None = None  # the open block's type, or its call
+        self._open: str | Call | None = None  # the open block's type, or its call
         self._cut: tuple[str, Frame] | None = None  # arguments that are no object, and the end of their block
         self._unmarked: set[int] = set()  # blocks that were closed before their end came, if it comes at all
         self._thought: list[str] = []  # of the open block of thinking
@@ -189,13 +179,13 @@ class AnthropicStream:
         if block.type == "tool_use":
             self._check(is_name(block.id) and is_name(block.name), "a tool_use without id or name")
             live = any(tool.eager and tool.name == block.name for tool in self._tools)
-            self._open = _Call(self._calls, live=live)
+            self._open = Call(self._calls, live=live)
             early = bytes(block.input) != b"{}"
             out.append(ToolStarted(self._calls, block.name, block.id, block.name, block.id))
             self._calls += 1
         elif block.type == "thinking":
             self._thought, self._signature = [], ""
-            early = block.thinking != "" or bool(block.signature)
+            early = block.thinking != "" or block.signature != ""
         elif block.type == "text":
             early = block.text != ""
         else:
@@ -211,8 +201,7 @@ class AnthropicStream:
         """A block whose start says already what clients read from deltas only."""
         begun = msgspec.json.decode(event.content_block, type=dict[str, Raw]) | EMPTY[block.type]
         out.append(Frame(raw, BlockStart(event.index, msgspec.json.encode(begun)), mended=True))
-        given = bytes(block.input).decode()
-        if isinstance(self._open, _Call) and is_object(given):
+        if isinstance(self._open, Call) and is_object(given := block.arguments) and given != "{}":
             self._open.given = given
         for delta in early_deltas(block):
             self._block_delta(StreamEvent("content_block_delta", event.index, delta=delta), b"", out)
@@ -222,9 +211,13 @@ class AnthropicStream:
         delta = event.delta
         if not delta.type:
             raise _ungrammatical("a delta without a type")
-        if delta.type == "text_delta" and isinstance(self._open, _Call):
-            self._check(not (delta.text or "").strip(), "text inside of a tool_use")
-            return  # SGLang's layout between two calls
+        if isinstance(self._open, Call) and delta.type in ("text_delta", "input_json_delta"):
+            self._check(
+                not (delta.text or "").strip(), "text inside of a tool_use"
+            )  # SGLang's layout between two calls
+            if delta.type == "input_json_delta":
+                self._called(self._open, self._open.add(delta.partial_json or "", raw), out)
+            return
         written: Written | None = None
         match delta.type:
             case "text_delta":
@@ -238,7 +231,7 @@ class AnthropicStream:
                 self._signature = delta.signature or ""
                 written = BlockDelta(event.index, "signature_delta", self._signature)
             case "input_json_delta":
-                self._fragment(delta.partial_json or "", out)
+                # Server tools stream their input, too; only the client's calls are the bridge's matter.
                 written = BlockDelta(event.index, "input_json_delta", delta.partial_json or "")
             case "citations_delta":
                 out.append(Citation(bytes(delta.citation)))
@@ -247,18 +240,18 @@ class AnthropicStream:
                 written = BlockDelta(event.index, "other_delta", other_delta(raw).decode())
         out.append(Frame(raw, written, mended=not raw))
 
-    def _fragment(self, text: str, out: list[Event]) -> None:
-        """Server tools stream their input, too; only the client's calls are the bridge's matter."""
-        if text and isinstance(self._open, _Call):
-            self._open.fragments.append(text)
-            out.append(ToolArguments(self._open.number, text))
+    def _called(self, call: Call, pieces: list[Piece], out: list[Event]) -> None:
+        for text, raw in pieces:
+            if text:
+                out.append(ToolArguments(call.number, text))
+            out.append(Frame(raw, BlockDelta(self._blocks - 1, "input_json_delta", text), mended=not raw))
 
     def _close_unmarked(self, out: list[Event]) -> None:
         """Kimi's server leaves out the end of a block where what follows tells it. A call has to be whole for that."""
         if self._open is None:
             return
-        if isinstance(self._open, _Call):
-            self._check(is_object(_arguments(self._open)), "a tool_use without an end")
+        if isinstance(self._open, Call):
+            self._check(is_object(self._open.arguments), "a tool_use without an end")
         self._block_stop(StreamEvent("content_block_stop", self._blocks - 1), b"", out)
         self._unmarked.add(self._blocks - 1)
 
@@ -266,20 +259,19 @@ class AnthropicStream:
         if event.index in self._unmarked:
             return
         self._check_open(event)
-        if isinstance(self._open, _Call) and self._open.given and not self._open.fragments:
-            delta = Delta("input_json_delta", partial_json=self._open.given)
-            self._block_delta(StreamEvent("content_block_delta", event.index, delta=delta), b"", out)
+        if isinstance(self._open, Call):
+            self._called(self._open, self._open.end(), out)
         closed, self._open = self._open, None
         end = Frame(raw, BlockStop(event.index), mended=not raw)
-        if isinstance(closed, _Call):
+        if isinstance(closed, Call):
             self._end_call(closed, end, out)
             return
         if closed == "thinking":
             self._memory.keep(event.index, thinking_block("".join(self._thought), self._signature))
         out.append(end)
 
-    def _end_call(self, call: _Call, end: Frame, out: list[Event]) -> None:
-        text = _arguments(call)
+    def _end_call(self, call: Call, end: Frame, out: list[Event]) -> None:
+        text = call.arguments
         whole = is_object(text) and not self._halves.open
         out.append(ToolEnded(call.number, text, self._memory.fresh()) if whole else ToolDropped(call.number))
         if whole or call.live:
@@ -344,11 +336,6 @@ def _ungrammatical(found: str) -> UpstreamProtocolError:
 
 def _broken(arguments: str) -> UpstreamProtocolError:
     return UpstreamProtocolError(f"the upstream sent tool arguments that are not a JSON object: {arguments[:200]!r}")
-
-
-def _arguments(call: _Call) -> str:
-    text = "".join(call.fragments or (call.given,)).strip()
-    return "{}" if text in PLACEHOLDERS else text
 
 
 WATCHERS: dict[str, Callable[[AnthropicStream, StreamEvent, bytes, list[Event]], None]] = {

@@ -135,7 +135,11 @@ class AnthropicWhole:
             case "thinking":
                 begun = b'{"type":"thinking","thinking":"","signature":""}'
                 thought: list[tuple[DeltaKind, str]] = [("thinking_delta", block.thinking)] if block.thinking else []
-                return [ThinkingDelta(block.thinking or "")], begun, [*thought, ("signature_delta", block.signature)]
+                return (
+                    [ThinkingDelta(block.thinking or "")],
+                    begun,
+                    [*thought, ("signature_delta", block.signature or "")],
+                )
             case "tool_use":
                 call, arguments = self._calls, block.arguments
                 if not (is_name(block.id) and is_name(block.name) and is_object(arguments)):

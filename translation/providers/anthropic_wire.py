@@ -95,13 +95,15 @@ class Block(Struct, frozen=True):
     input: Raw = NO_INPUT
     text: str | UnsetType = UNSET
     thinking: str | UnsetType = UNSET
-    signature: str = ""
+    signature: str | UnsetType = UNSET
     citations: tuple[Raw, ...] | None = None
 
     @property
     def arguments(self) -> str:
-        """Of a call, as a whole answer has them."""
+        """Of a call, as a whole answer has them; some servers write them as text."""
         text = bytes(self.input).decode()
+        if text.startswith('"'):
+            text = msgspec.json.decode(text, type=str).strip()
         return "{}" if text in PLACEHOLDERS else text
 
     @property

@@ -7,7 +7,7 @@ when its bytes are.
 import msgspec
 from msgspec import Raw
 
-from translation.arguments import is_object, mend
+from translation.arguments import PLACEHOLDERS, is_object, mend
 from translation.errors import BridgeError, TruncatedStream, UpstreamGaveUp, UpstreamProtocolError
 from translation.events import (
     Event,
@@ -221,7 +221,7 @@ class GeminiDecoder:
 
     def _arguments(self, raw: Raw) -> str:
         text = msgspec.json.format(bytes(raw) or b"{}", indent=-1).decode()
-        if text == "null":
+        if text in PLACEHOLDERS:
             return "{}"
         if is_object(text):
             return text
