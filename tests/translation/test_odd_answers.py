@@ -128,6 +128,10 @@ P1, P2 = {"path": "1"}, {"path": "2"}
         ((piece('```json\n{"path":"1"}\n```', "Read", "a"),), [("Read", P1)]),
         ((piece('{"path":', "Read", "a"), piece(ONE)), [("Read", P1)]),
         ((piece('{"path":', "Read", "a"), piece(ONE, "Read", "a")), [("Read", P1)]),
+        ((piece("[]", "Read", "a"),), [("Read", {})]),
+        ((piece([], "Read", "a"),), [("Read", {})]),
+        ((piece("[]", "Read", "a"), piece(ONE)), [("Read", P1)]),
+        ((piece("", "", "", 0), piece(ONE, "Read", "a", 1), piece("", None, None, 2)), [("Read", P1)]),
     ],
     ids=[
         "a name in pieces", "a name that begins with another", "a name that goes on after another", "a name repeated",
@@ -137,6 +141,7 @@ P1, P2 = {"path": "1"}, {"path": "2"}
         "a name that comes late", "fragments that repeat the name", "a placeholder first",
         "ids are numbers", "ids are numbers, no index", "an index as text", "a comma too many", "a comma in a string",
         "fenced", "arguments so far", "arguments so far with id and name",
+        "no arguments in PHP", "no arguments in PHP, as a list", "a placeholder in PHP", "calls that are none",
     ],
 )  # fmt: skip
 def test_calls_are_told_apart_and_mended(pieces: tuple[Json, ...], expected: list[tuple[str, Json]]) -> None:
@@ -1118,3 +1123,18 @@ def test_a_server_like_anthropic_keeps_a_connection_alive_in_any_way(idle: bytes
 def test_what_follows_the_end_of_a_gateways_gemini_stream_is_not_heard() -> None:
     said = {"candidates": [{"content": {"parts": [{"text": "a"}]}, "finishReason": "STOP"}]}
     assert answer("gemini", sse(said, b"[DONE]", said))[:2] == ([text("a")], "end_turn")
+
+
+@pytest.mark.parametrize("none", [{"function_call": {"name": "", "arguments": ""}}, {"tool_calls": [{"index": 0}]}])
+def test_a_text_beside_a_call_that_is_none_is_only_a_text(none: Json) -> None:
+    said = {"choices": [{"index": 0, "delta": {"content": "a", **none}}]}
+    assert answer("openai", sse(said, ending({"choices": [{"index": 0, "delta": none}]})))[:2] == (
+        [text("a")],
+        "end_turn",
+    )
+
+
+def test_arguments_that_are_an_empty_list_are_none_at_gemini() -> None:
+    call = {"functionCall": {"name": "Read", "args": []}}
+    said = {"candidates": [{"content": {"parts": [call]}, "finishReason": "STOP"}]}
+    assert calls(answer("gemini", sse(said))[0]) == [("Read", {})]
