@@ -106,11 +106,16 @@ class Items:
                 return found
         return self._only(frame, item_id, kind) or self.begin(frame, item_id, kind)
 
-    def open(self, frame: Frame, kind: str) -> Item | None:
-        """The item that an event says once more; None where one like that is done, and so has been said."""
+    def silent(self, frame: Frame, kind: str) -> Item | None:
+        """The item that an event says once more, if nothing of it came in pieces; one that is done has been said."""
+        known = self._known.get(frame.item_id or "")
+        if known is not None and known.kind == kind and known.length > known.whole:
+            return None
         named = [self._known.get(name) for name in (frame.item_id, frame.output_index) if name is not None]
         like = [item for item in named or self.begun[-1:] if item is not None and item.kind == kind]
-        return None if any(item.done for item in like) else self.find(frame, frame.item_id or "", kind)
+        if any(item.done or item.length > item.whole for item in like):
+            return None
+        return self.find(frame, frame.item_id or "", kind)
 
     def _only(self, frame: Frame, item_id: str, kind: str) -> Item | None:
         """The one open item of this kind, where the event does not say which it means, or the item has no name."""

@@ -97,13 +97,12 @@ class ResponsesStream:
         return out
 
     def _frame(self, name: str, data: bytes, out: list[Event]) -> None:
-        if not data.startswith(b"{") and is_idle(name, data):
-            return
-        if data.strip() == b"[DONE]":
-            if not self._items.begun:
-                raise UpstreamProtocolError("the upstream's answer holds no output")
-            self._finish(Response(), "completed", out)
-            return
+        if not data.startswith(b"{"):
+            if is_idle(name, data):
+                return
+            if data.strip() == b"[DONE]":
+                self._done_marker(out)
+                return
         check_utf8(data)
         try:
             frame = FRAME.decode(data)
@@ -119,6 +118,11 @@ class ResponsesStream:
             handler(self, frame, out)
         else:
             self._last(frame, data, out)
+
+    def _done_marker(self, out: list[Event]) -> None:
+        if not self._items.begun:
+            raise UpstreamProtocolError("the upstream's answer holds no output")
+        self._finish(Response(), "completed", out)
 
     def _last(self, frame: Frame, data: bytes, out: list[Event]) -> None:
         """What ends the answer, if it does."""
@@ -159,8 +163,8 @@ class ResponsesStream:
     def _once_more(self, frame: Frame, out: list[Event]) -> None:
         """The whole of what came in pieces; of some servers it is all that comes."""
         kind, delta = WHOLES[frame.type]
-        item, text = self._items.open(frame, kind), frame.text or frame.refusal
-        if text and item is not None and item.length == item.whole:
+        item, text = self._items.silent(frame, kind), frame.text or frame.refusal
+        if text and item is not None:
             delta(self, replace(frame, delta=text), out)
             item.whole = item.length
 

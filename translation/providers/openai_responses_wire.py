@@ -53,6 +53,9 @@ class Details(Spare, frozen=True):
     reasoning_tokens: int | None = None
 
 
+NO_DETAILS = Details()
+
+
 class Tokens(Spare, frozen=True):
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -132,23 +135,19 @@ def written(arguments: str | dict[str, Raw] | None) -> str:
 
 def exclusive(usage: Tokens | None, searches: int) -> Usage | None:
     """OpenAI counts cached tokens inside the input, Anthropic's three fields are exclusive. Zeros: it did not count."""
-    told = usage or Tokens()
-    prompt, output = _count(told.input_tokens), _count(told.output_tokens)
-    if not (prompt or output):
+    if usage is None:
         return None
-    given, spent = told.input_tokens_details or Details(), told.output_tokens_details or Details()
-    read = min(_count(given.cached_tokens), prompt)
-    write = min(_count(given.cache_write_tokens), prompt - read)
+    prompt, output = usage.input_tokens or 0, usage.output_tokens or 0
+    if prompt <= 0 and output <= 0:
+        return None
+    given, spent = usage.input_tokens_details or NO_DETAILS, usage.output_tokens_details or NO_DETAILS
+    read = max(0, min(given.cached_tokens or 0, prompt))
+    write = max(0, min(given.cache_write_tokens or 0, prompt - read))
     return Usage(
         input_tokens=prompt - read - write,
         output_tokens=output,
         cache_read=read,
         cache_write=write,
-        thinking_tokens=_count(spent.reasoning_tokens),
+        thinking_tokens=spent.reasoning_tokens or 0,
         searches=searches,
     )
-
-
-def _count(told: int | None) -> int:
-    """Less than nothing is nothing."""
-    return max(told or 0, 0)
