@@ -11,6 +11,7 @@ from translation.accumulator import Accumulator
 from translation.adapter import Decoder, Ending, Target
 from translation.adapters import adapter, writer
 from translation.client.parse import parse
+from translation.errors import UpstreamGaveUp
 from translation.events import Event, Failed, Finished, ToolEnded, ToolStarted
 from translation.history import repair
 from translation.providers import gemini_wire
@@ -285,6 +286,16 @@ def test_a_whole_message_after_its_deltas_is_not_said_again(events: list[Json], 
         ("PROHIBITED_CONTENT", "refusal"),
         ("tool_call", "end_turn"),  # without a call
         ("repetition", "the upstream gave up: finish_reason 'repetition'"),
+        ("COMPLETE", "end_turn"),
+        ("content-filter", "refusal"),
+        ("content_filter: PROHIBITED_CONTENT", "refusal"),
+        ("content_filter: OTHER", "refusal"),
+        ("guardrail_intervened", "refusal"),
+        (
+            "function_call_filter: MALFORMED_FUNCTION_CALL",
+            "the upstream gave up: finish_reason 'malformed_function_call'",
+        ),
+        ("function_call_filter: NEW", "the upstream gave up: finish_reason 'function_call_filter'"),
         ("Brand_New", "unknown finish_reason 'Brand_New'"),
     ],
 )
@@ -1138,3 +1149,46 @@ def test_arguments_that_are_an_empty_list_are_none_at_gemini() -> None:
     call = {"functionCall": {"name": "Read", "args": []}}
     said = {"candidates": [{"content": {"parts": [call]}, "finishReason": "STOP"}]}
     assert calls(answer("gemini", sse(said))[0]) == [("Read", {})]
+
+
+def test_a_malformed_call_at_googles_compatibility_layer_is_asked_for_again() -> None:
+    reading, _, _ = decoder("openai")
+    (failed,) = reading.feed(sse(chunk(finish="function_call_filter: MALFORMED_FUNCTION_CALL")))
+    assert isinstance(failed, Failed) and isinstance(failed.error, UpstreamGaveUp)
+
+
+@pytest.mark.parametrize(("number", "end"), [(1, "end_turn"), (2, "max_tokens"), (3, "refusal"), ("4", "refusal")])
+def test_gemini_finish_reasons_may_be_numbers(number: object, end: str) -> None:
+    said = [{"content": {"parts": [{"text": "a"}]}, "finishReason": reason} for reason in (0, number)]
+    assert answer("gemini", sse(*({"candidates": [each]} for each in said)))[:2] == ([text("aa")], end)
+
+
+def test_a_gemini_finish_reason_with_another_number_is_giving_up() -> None:
+    said = {"candidates": [{"content": {"parts": [{"text": "a"}]}, "finishReason": 10}]}
+    assert answer("gemini", sse(said))[1] == "the upstream gave up on its answer with 10"
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        {"prompt_tokens_details": {"cached_tokens": 80, "cache_creation_tokens": 10}},
+        {"prompt_tokens_details": {"cached_tokens": 80, "cached_creation_tokens": 10}},
+        {"cache_read_input_tokens": 80, "cache_creation_input_tokens": 10},
+    ],
+)
+def test_gateways_in_front_of_claude_count_its_cache(counts: Json) -> None:
+    usage = {"prompt_tokens": 100, "completion_tokens": 5, **counts}
+    assert answer("openai", sse(SAY_A, chunk(finish="stop", usage=usage)))[2] == Usage(10, 5, 80, 10)
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        ({"error": ["boom"]}, "boom"),
+        ({"error": [{"message": "boom"}]}, "boom"),
+        ({"error": True, "message": "boom"}, "boom"),
+        ({"error": True}, "the upstream gave no message"),
+    ],
+)
+def test_an_error_in_any_shape_is_no_end_of_an_answer(error: Json, message: str) -> None:
+    assert answer("openai", sse(SAY_A, error, b"[DONE]"))[1] == message

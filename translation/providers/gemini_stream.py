@@ -44,7 +44,9 @@ REFUSALS = (
     "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR", "IMAGE_SAFETY",
     "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION",
 )  # fmt: skip
-REASONS: dict[str, Reason] = {"STOP": "stop", "MAX_TOKENS": "length", **dict.fromkeys(REFUSALS, "refusal")}
+NUMBERED = "STOP", "MAX_TOKENS", "SAFETY", "RECITATION"  # from 1 on, at gateways that write enums as numbers
+NAMES: dict[str, Reason] = {"STOP": "stop", "MAX_TOKENS": "length", **dict.fromkeys(REFUSALS, "refusal")}
+REASONS = NAMES | {str(number): NAMES[name] for number, name in enumerate(NUMBERED, 1)}
 # Everything else is no answer: MALFORMED_FUNCTION_CALL, UNEXPECTED_TOOL_CALL, OTHER, and what Google may add.
 UNTOLD = "FINISH_REASON_UNSPECIFIED"  # how gateways that write every field write none
 NO_ERROR = Error()
@@ -171,7 +173,7 @@ class GeminiDecoder:
         if candidate.content is not None:
             for part in candidate.content.parts or ():
                 self._part(part, out)
-        if candidate.finish_reason and not candidate.finish_reason.endswith(UNTOLD):
+        if candidate.finish_reason not in (None, "", "0") and not candidate.finish_reason.endswith(UNTOLD):
             self._candidate = candidate
         if candidate.grounding_metadata is not None:
             self._grounding = joined(self._grounding, candidate.grounding_metadata)

@@ -24,6 +24,7 @@ from translation.providers.openai_chat_wire import (
     Part,
     decode_chunk,
     decode_whole,
+    finish_word,
     first,
     merged,
     plain_text,
@@ -276,7 +277,9 @@ class ChatDecoder(Ending):
     # ------------------------------------------------------------ the end
 
     def _finish(self, choice: Choice) -> None:
-        told = (choice.finish_reason or "").lower()
+        told = choice.finish_reason or ""
+        if told not in REASONS:
+            told = finish_word(told)
         if told == "null":
             return
         if told in GAVE_UP:

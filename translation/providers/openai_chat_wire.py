@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from translation.errors import BridgeError, UpstreamFailed, UpstreamOverloaded, UpstreamProtocolError
+from translation.errors import BridgeError, UpstreamFailed, UpstreamGaveUp, UpstreamOverloaded, UpstreamProtocolError
 from translation.events import Reason
 from translation.fitting import Spare, fitted
 from translation.refusals import in_band, read
@@ -20,6 +20,7 @@ REASONS: dict[str, Reason] = {
     "eos_token": "stop",
     "stop_sequence": "stop",
     "end": "stop",  # LM Studio
+    "complete": "stop",  # Cohere
     "end_turn": "stop",  # gateways that pass on what Anthropic says
     "tool_use": "tool_use",
     "tool_calls": "tool_use",
@@ -34,6 +35,8 @@ REASONS: dict[str, Reason] = {
     "content_filter": "refusal",
     "sensitive": "refusal",  # GLM
     "refusal": "refusal",
+    "guardrail_intervened": "refusal",  # Bedrock
+    "content_filtered": "refusal",
     "safety": "refusal",  # gateways that pass on what Gemini says, in capitals
     "recitation": "refusal",
     "blocklist": "refusal",
@@ -48,7 +51,17 @@ GAVE_UP: dict[str, type[BridgeError]] = {
     "repetition": UpstreamFailed,  # vLLM stopped a model that had begun to say the same again and again
     "network_error": UpstreamFailed,  # GLM
     "insufficient_system_resource": UpstreamOverloaded,  # DeepSeek
+    "malformed_function_call": UpstreamGaveUp,  # Google, also behind `function_call_filter: `
+    "unexpected_tool_call": UpstreamGaveUp,
+    "function_call_filter": UpstreamGaveUp,
 }
+
+
+def finish_word(told: str) -> str:
+    """A finish reason as the tables have it. Google's compatibility layer tells the kind and then its own word
+    (`content_filter: PROHIBITED_CONTENT`), Vercel's SDK writes `tool-calls`."""
+    kind, _, word = told.lower().replace("-", "_").partition(": ")
+    return word if word in REASONS or word in GAVE_UP else kind
 
 
 class Function(Struct, gc=False):
@@ -84,6 +97,8 @@ class Delta(Struct):
 class PromptDetails(Spare, frozen=True):
     cached_tokens: int | None = None
     cache_write_tokens: int | None = None
+    cache_creation_tokens: int | None = None  # LiteLLM
+    cached_creation_tokens: int | None = None  # New API
 
 
 class CompletionDetails(Spare, frozen=True):
@@ -98,6 +113,8 @@ class Counts(Spare, frozen=True):
     completion_tokens_details: CompletionDetails | None = None
     prompt_cache_hit_tokens: int | None = None  # DeepSeek
     cached_tokens: int | None = None  # Kimi
+    cache_read_input_tokens: int | None = None  # LiteLLM in front of Claude, inside of `prompt_tokens`
+    cache_creation_input_tokens: int | None = None
     input_tokens: int | None = None  # gateways that count in the words of the Responses API
     output_tokens: int | None = None
     input_tokens_details: PromptDetails | None = None
@@ -219,9 +236,10 @@ def usage_of(counts: Counts) -> Usage | None:
     if not prompt and not output:
         return None
     details = counts.prompt_tokens_details or counts.input_tokens_details or PromptDetails()
-    cached = details.cached_tokens or counts.prompt_cache_hit_tokens or counts.cached_tokens or 0
-    cached = min(max(cached, 0), prompt)
-    written = min(max(details.cache_write_tokens or 0, 0), prompt - cached)
+    cached = details.cached_tokens or counts.prompt_cache_hit_tokens or counts.cached_tokens
+    cached = min(max(cached or counts.cache_read_input_tokens or 0, 0), prompt)
+    new = details.cache_write_tokens or details.cache_creation_tokens or details.cached_creation_tokens
+    written = min(max(new or counts.cache_creation_input_tokens or 0, 0), prompt - cached)
     spent = counts.completion_tokens_details or counts.output_tokens_details or CompletionDetails()
     thinking = spent.reasoning_tokens or 0
     if thinking and counts.total_tokens == prompt + output + thinking:
