@@ -236,8 +236,7 @@ LAST: dict[str, object] = {"type": "message_stop"}
         [START, START],
         [BLOCK],
         [START, BLOCK, BLOCK | {"index": 1}, DELTA],
-        [START, BLOCK | {"index": 1}],
-        [START, BLOCK, STOP, BLOCK],
+        [START, BLOCK, STOP, BLOCK | {"index": 5}, DELTA | {"index": 4}],
         [START, DELTA],
         [START, BLOCK, DELTA | {"index": 1}],
         [START, STOP],
@@ -535,6 +534,23 @@ def test_thinking_begins_with_a_signature_as_in_the_real_api() -> None:
     read, kept, _ = shown(WHOLE_START, thinking, delta, STOP, END, LAST)
     assert read[1]["content_block"] == {"type": "thinking", "thinking": "", "signature": ""}
     assert msgspec.json.decode(kept.content) == [{"type": "thinking", "thinking": "hm", "signature": ""}]
+
+
+@pytest.mark.parametrize(
+    "indexes",
+    [((0, 0, 0), (0, 0, 0)), ((0, 0, 0), (2, 2, 2)), ((3, 3, 3), (7, 7, 7)), ((0, None, None), (1, None, None)),
+     ((None, None, None), (None, None, None)), ((0, 0, None), (0, None, 0))],
+    ids=["one number for all", "a hole", "any numbers", "none but at the start", "none", "some"],
+)  # fmt: skip
+def test_blocks_are_numbered_whatever_the_server_calls_them(indexes: tuple[tuple[int | None, ...], ...]) -> None:
+    named: list[dict[str, object]] = []
+    for numbers in indexes:
+        for event, number in zip((BLOCK, DELTA, STOP), numbers, strict=True):
+            rest = {key: value for key, value in event.items() if key != "index"}
+            named.append(rest if number is None else {**rest, "index": number})
+    read, kept, _ = shown(WHOLE_START, *named, END, LAST)
+    assert [event["index"] for event in read if "index" in event] == [0, 0, 0, 1, 1, 1]
+    assert [block["text"] for block in msgspec.json.decode(kept.content)] == ["a", "a"]
 
 
 def ended(reason: str) -> dict[str, object]:

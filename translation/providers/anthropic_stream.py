@@ -63,6 +63,7 @@ from translation.unicode import Halves, check_utf8
 from translation.unreadable import UNREADABLE
 from translation.values import Tool, Usage
 
+BLOCKS = ("content_block_start", "content_block_delta", "content_block_stop")
 WHOLE = ("tool_use", "end_turn", "stop_sequence")  # reasons for which nothing is cut off
 STOP = frame("message_stop", b'{"type":"message_stop"}')
 
@@ -78,7 +79,7 @@ class AnthropicStream:
         self._usage: Usage | None = None  # None until `message_start`
         self._counted = False  # whether the upstream told any usage
         self._blocks = 0
-        self._first = 0  # the number of the first one: some count from 1
+        self._named = -1  # what the upstream calls the newest one: some count from 1, leave numbers out or repeat them
         self._calls = 0
         self._open: str | Call | None = None  # the open block's type, or its call
         self._cut: tuple[str, Frame] | None = None  # arguments that are no object, and the end of their block
@@ -147,10 +148,11 @@ class AnthropicStream:
         if watch is None:
             out.append(Frame(raw))  # `ping`, and what the API may learn to say
             return
-        if event.index == 1 and not self._blocks:
-            self._first = 1
-        if self._first and event.index > 0:
-            event, mended = replace(event, index=event.index - self._first), True
+        number = self._blocks - 1
+        if kind == "content_block_start":
+            self._named, number = event.index, self._blocks
+        if event.index != number and event.index in (self._named, -1) and kind in BLOCKS:
+            event, mended = replace(event, index=number), True
         watch(self, event, b"" if mended else raw, out)
 
     # ------------------------------------------------------------ one method for each kind of event
@@ -167,7 +169,6 @@ class AnthropicStream:
     def _block_start(self, event: StreamEvent, raw: bytes, out: list[Event]) -> None:
         self._check(self._usage is not None and self._stop is None, "a content block outside of the message")
         self._close_unmarked(out)
-        self._check(event.index == self._blocks, f"the content block {event.index} where {self._blocks} belongs")
         if self._cut is not None:
             raise _broken(self._cut[0])
         block = BLOCK.decode(event.content_block)
