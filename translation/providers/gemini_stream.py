@@ -21,6 +21,7 @@ from translation.events import (
     ToolStarted,
     WholeBlock,
 )
+from translation.providers.gemini_calls import Pieces
 from translation.providers.gemini_errors import Error, described, in_band
 from translation.providers.gemini_search import citations, joined, search_blocks
 from translation.providers.gemini_state import Piece, State, write
@@ -63,6 +64,7 @@ class GeminiDecoder:
         self._pieces: list[Piece] = []
         self._run = 0  # characters of text since the last piece
         self._calls = 0
+        self._in_pieces = Pieces()
         self._said = False  # something that a client sees, thinking aside
         self._empty: bool | None = None  # chunks came, and no candidate in them; None before any
         self._candidate = Candidate()  # the last word on why it finished
@@ -180,7 +182,9 @@ class GeminiDecoder:
 
     def _part(self, part: Part, out: list[Event]) -> None:
         if part.function_call is not None:
-            self._call(part.function_call, part.thought_signature, out)
+            if part.text:  # a gateway's: Google writes two parts
+                self._text(part.text, "", out)
+            self._piece_of_call(part.function_call, part.thought_signature, out)
         elif part.text is not None:
             if part.thought:
                 self._thought(part.text, part.thought_signature, out)
@@ -206,6 +210,11 @@ class GeminiDecoder:
             out.append(ThinkingDelta(text))
         if signature:
             self._piece(Piece("thought", signature=signature, text=text))
+
+    def _piece_of_call(self, call: Call, signature: str, out: list[Event]) -> None:
+        whole = self._in_pieces.feed(call, signature or call.thought_signature)
+        if whole is not None:
+            self._call(*whole, out)
 
     def _call(self, call: Call, signature: str, out: list[Event]) -> None:
         if not call.name:
@@ -257,6 +266,8 @@ class GeminiDecoder:
 
     def _finish(self, out: list[Event]) -> None:
         reason, explanation = self._reason()
+        if self._in_pieces.begun.name and reason == "stop":
+            raise UpstreamProtocolError("the upstream finished inside of a function call")
         searched = self._searched(out)
         if reason == "stop" and not self._said and not searched:
             raise UpstreamGaveUp("the upstream finished without any content")

@@ -15,10 +15,26 @@ from translation.sse import apart
 from translation.unicode import Halves, check_utf8, without_halves
 
 
-class Call(Struct):
+class Value(Struct, rename="camel"):
+    """A piece of arguments that are streamed."""
+
+    json_path: str = ""
+    string_value: str | None = None
+    number_value: Raw = Raw(b"null")
+    bool_value: bool | None = None
+
+    @property
+    def told(self) -> object:
+        return next((told for told in (self.string_value, self.bool_value) if told is not None), self.number_value)
+
+
+class Call(Struct, rename="camel"):
     name: str = ""
     args: Raw = Raw(b"")
     id: str = ""
+    thought_signature: str = ""  # belongs beside the call; some gateways put it inside
+    partial_args: tuple[Value, ...] = ()
+    will_continue: bool = False
 
 
 class Blob(Struct, rename="camel", gc=False):
