@@ -51,7 +51,7 @@ def _as(raw: bytes, kind: inspect.Type) -> bytes | None:  # noqa: PLR0911 - one 
         case inspect.BoolType() if raw in (b"true", b"false"):
             return raw
         case inspect.IntType() | inspect.FloatType() if _is_number(number := raw.strip(b'"')):
-            return b"%d" % max(-MOST, min(float(number), MOST))
+            return _number(number, kind)
         case inspect.StructType() if first == b"{":
             return _object(raw, kind)
         case inspect.ListType(item_type=item) | inspect.VarTupleType(item_type=item) if first == b"[":
@@ -67,6 +67,11 @@ def _is_number(raw: bytes) -> bool:
         return isinstance(msgspec.json.decode(raw), int | float) and raw[:1] not in (b"t", b"f")
     except msgspec.DecodeError:
         return False
+
+
+def _number(raw: bytes, kind: inspect.IntType | inspect.FloatType) -> bytes | None:
+    value = max(-MOST, min(float(raw), MOST))
+    return None if kind.ge is not None and value < kind.ge else b"%d" % value
 
 
 def _is_spare(kind: inspect.Type) -> bool:

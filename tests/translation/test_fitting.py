@@ -1,10 +1,10 @@
 """Answers whose values are of another kind than they should be: the nothing of PHP and Go, numbers for text."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import pytest
-from msgspec import Raw, Struct
+from msgspec import Meta, Raw, Struct
 
 from tests.translation.test_odd_answers import answer, calls, sse
 from translation.fitting import Spare, fitted
@@ -17,6 +17,7 @@ SAID = [{"type": "text", "text": "hello"}]
 class Counts(Spare, frozen=True):
     tokens: int | None = None
     price: float | None = None
+    whole: Annotated[int, Meta(ge=0)] | None = None
     inner: "Counts | None" = None
 
 
@@ -51,6 +52,8 @@ class Thing(Struct, rename="camel"):
          b'{"usage":{"price":0,"inner":{},"other":1}}'),
         (b'{"raw":{"a":[]},"table":{"a":[]}}', b'{"raw":{"a":[]},"table":{"a":[]}}'),
         (b'{"table":[]}', b"{}"),
+        (b'{"usage":{"whole":-1}}', b'{"usage":{}}'),
+        (b'{"usage":{"whole":2.5}}', b'{"usage":{"whole":2}}'),
         (b'{"name":{"a":1},"isNew":"yes"}', b'{"name":{"a":1},"isNew":"yes"}'),
         (b"null", b"null"),
         (b"[]", b"[]"),
@@ -181,3 +184,16 @@ def test_no_count_of_a_server_like_anthropic_costs_an_answer(usage: Json) -> Non
     whole: Json = {**message, "content": SAID, "stop_reason": "end_turn", "usage": {**usage, "input_tokens": 100.5}}
     for body in (streamed, msgspec.json.encode(whole)):
         assert answer("anthropic", body) == (SAID, "end_turn", Usage(100, 10))
+
+
+def test_less_than_nothing_is_no_count_of_a_server_like_anthropic() -> None:
+    usage = {"input_tokens": 7, "output_tokens": 5, "cache_read_input_tokens": -1}
+    message = {"id": "m", "type": "message", "role": "assistant", "model": "c", "usage": usage}
+    streamed = sse(
+        {"type": "message_start", "message": {**message, "content": []}},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage},
+        {"type": "message_stop"},
+    )
+    whole = {**message, "content": [], "stop_reason": "end_turn"}
+    for body in (streamed, msgspec.json.encode(whole)):
+        assert answer("anthropic", body) == ([], "end_turn", Usage(7, 5))

@@ -1,9 +1,10 @@
 """The parts of Anthropic's answers that the bridge looks at while it passes them on."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from translation.arguments import PLACEHOLDERS
 from translation.events import Reason
@@ -33,19 +34,22 @@ def settled(reason: str, calls: int) -> str:
     return "end_turn" if reason == "tool_use" and not calls else reason
 
 
+Count = Annotated[int, Meta(ge=0)]  # gateways that do not know write -1
+
+
 class OutputDetails(Spare, frozen=True):
-    thinking_tokens: int | None = None
+    thinking_tokens: Count | None = None
 
 
 class ServerTools(Spare, frozen=True):
-    web_search_requests: int | None = None
+    web_search_requests: Count | None = None
 
 
 class Tokens(Spare, frozen=True):
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cache_read_input_tokens: int | None = None
-    cache_creation_input_tokens: int | None = None
+    input_tokens: Count | None = None
+    output_tokens: Count | None = None
+    cache_read_input_tokens: Count | None = None
+    cache_creation_input_tokens: Count | None = None
     output_tokens_details: OutputDetails | None = None
     server_tool_use: ServerTools | None = None
 
