@@ -18,7 +18,7 @@ TRAILING = re.compile(rf"({STRING})|,(?=\s*+[}}\]])", re.DOTALL)  # a comma befo
 BRACKETS = re.compile(rf"{STRING}|([{{}}\[\]])", re.DOTALL)  # outside of strings
 CLOSING = {"{": "}", "[": "]"}
 _decode, _encode = msgspec.json.Decoder().decode, msgspec.json.Encoder().encode
-PLACEHOLDERS = ("", "{}", "null", '""')  # some servers send one of these first, and the arguments after it
+PLACEHOLDERS = ("", "{}", "null", '""', "[]")  # some servers send one of these first, and the arguments after it
 
 
 class Arguments:
@@ -39,8 +39,8 @@ class Arguments:
         return fragment if self._live else ""
 
     def _decide(self, text: str) -> str:
-        text = _after_placeholder(text)
-        if any(placeholder.startswith(text.rstrip()) for placeholder in PLACEHOLDERS):
+        text = after_placeholder(text)
+        if may_be_placeholder(text):
             self._held = text
             return ""
         self._held, self._live = "", text.startswith("{")
@@ -78,7 +78,12 @@ class Arguments:
         return text in PLACEHOLDERS or is_object(text) or is_object(self._grown())
 
 
-def _after_placeholder(text: str) -> str:
+def may_be_placeholder(text: str) -> bool:
+    """Whether it is one so far."""
+    return any(placeholder.startswith(text.rstrip()) for placeholder in PLACEHOLDERS)
+
+
+def after_placeholder(text: str) -> str:
     """`{}{"a":1}` and `null{"a":1}` mean the second."""
     text = text.lstrip()
     for placeholder in PLACEHOLDERS[1:]:

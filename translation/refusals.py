@@ -184,11 +184,13 @@ def read(body: bytes) -> Complaint | None:
     if not isinstance(value, dict):
         return None
     error = _first(value.get("errors")) if value.get("error") is None else value["error"]
+    if isinstance(error, list):
+        error = _first(error)
     if isinstance(error, dict):
         return _complaint(error)
     if isinstance(error, str) and error:
         return Complaint(error, type=_word(value.get("type")), code=_word(value.get("code")))
-    if value.get("object") == "error" or not value.keys().isdisjoint(("detail", "message", "msg")):
+    if error is True or value.get("object") == "error" or not value.keys().isdisjoint(("detail", "message", "msg")):
         return _complaint(value)
     return _minimax(value.get("base_resp"))
 

@@ -11,6 +11,8 @@ from translation.errors import UpstreamProtocolError
 BETWEEN = re.compile(r"\s*+(?:data:)?+\s*+")
 _scan = json.JSONDecoder().raw_decode
 
+NOTHING = (b'""', b"null", b"[]")
+PINGS = {b"ping", b"heartbeat", b"keepalive", b"keep-alive"}
 MAX_EVENT = 16 * 1024 * 1024  # one event larger than this is not an answer
 
 
@@ -105,6 +107,14 @@ def apart(data: bytes) -> list[bytes]:
         start = between.end() if between else end
     found += [text[start:]] if text[start:] else []
     return [part.encode("utf-8", "surrogateescape") for part in found]
+
+
+def is_idle(name: str, data: bytes) -> bool:
+    """Whether an event only keeps the connection alive: without data, or with what others put into a comment."""
+    said = data.strip()
+    if said[:1] == b"{":
+        return False
+    return said[:1] in (b"", b":") or said in NOTHING or not {said.lower(), name.lower().encode()}.isdisjoint(PINGS)
 
 
 def whole_events(chunk: bytes) -> list[tuple[str, bytes]] | None:

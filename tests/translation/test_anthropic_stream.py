@@ -236,8 +236,7 @@ LAST: dict[str, object] = {"type": "message_stop"}
         [START, START],
         [BLOCK],
         [START, BLOCK, BLOCK | {"index": 1}, DELTA],
-        [START, BLOCK | {"index": 1}],
-        [START, BLOCK, STOP, BLOCK],
+        [START, BLOCK, STOP, BLOCK | {"index": 5}, DELTA | {"index": 4}],
         [START, DELTA],
         [START, BLOCK, DELTA | {"index": 1}],
         [START, STOP],
@@ -490,12 +489,72 @@ def test_arguments_in_the_start_are_the_calls_unless_deltas_bring_them() -> None
     assert (read[1]["content_block"]["input"], read[2]["type"]) == ({}, "content_block_stop")
 
 
-def ended(reason: str) -> dict[str, object]:
-    return {**END, "delta": {"stop_reason": reason}}
-
-
 def fragment(text: str) -> dict[str, object]:
     return {**DELTA, "delta": {"type": "input_json_delta", "partial_json": text}}
+
+
+CALLED = BLOCK | {"content_block": {"type": "tool_use", "id": "t", "name": "f", "input": {}}}
+
+
+@pytest.mark.parametrize(
+    ("pieces", "read", "arguments"),
+    [
+        (["null"], [], "{}"),
+        (['""'], [], "{}"),
+        (["[", "]"], [], "{}"),
+        (["{}"], ["{}"], "{}"),
+        (["", ""], ["", ""], "{}"),
+        (["{}", '{"y":2}'], ['{"y":2}'], '{"y":2}'),
+        (["nu", "ll", ' {"y"', ":2}"], ['{"y"', ":2}"], '{"y":2}'),
+        (["", "{", '"y":2', "}"], ["", "{", '"y":2', "}"], '{"y":2}'),
+    ],
+)
+def test_placeholders_of_arguments_are_not_shown(pieces: list[str], read: list[str], arguments: str) -> None:
+    stream = WHOLE_START, CALLED, *map(fragment, pieces), STOP, END, LAST
+    events, kept, _ = shown(*stream)
+    assert [event["delta"]["partial_json"] for event in events if event["type"] == "content_block_delta"] == read
+    assert [event.arguments for event in frames(*stream) if isinstance(event, ToolEnded)] == [arguments]
+    assert msgspec.json.decode(kept.content)[0]["input"] == msgspec.json.decode(arguments)
+
+
+@pytest.mark.parametrize("pieces", [[], [""], ["{}"], ["null"]])
+def test_arguments_as_text_in_the_start_are_the_calls(pieces: list[str]) -> None:
+    block = {"type": "tool_use", "id": "t", "name": "f", "input": ' {"x": 1}'}
+    stream = WHOLE_START, BLOCK | {"content_block": block}, *map(fragment, pieces), STOP, END, LAST
+    assert [event.arguments for event in frames(*stream) if isinstance(event, ToolEnded)] == ['{"x": 1}']
+    whole = {"id": "m", "type": "message", "content": [block], "stop_reason": "tool_use"}
+    reading = AnthropicWhole(streams=False)
+    reading.feed(msgspec.json.encode(whole))
+    assert [event.arguments for event in reading.close() if isinstance(event, ToolEnded)] == ['{"x": 1}']
+
+
+def test_thinking_begins_with_a_signature_as_in_the_real_api() -> None:
+    thinking = BLOCK | {"content_block": {"type": "thinking", "thinking": ""}}
+    delta = {**DELTA, "delta": {"type": "thinking_delta", "thinking": "hm"}}
+    read, kept, _ = shown(WHOLE_START, thinking, delta, STOP, END, LAST)
+    assert read[1]["content_block"] == {"type": "thinking", "thinking": "", "signature": ""}
+    assert msgspec.json.decode(kept.content) == [{"type": "thinking", "thinking": "hm", "signature": ""}]
+
+
+@pytest.mark.parametrize(
+    "indexes",
+    [((0, 0, 0), (0, 0, 0)), ((0, 0, 0), (2, 2, 2)), ((3, 3, 3), (7, 7, 7)), ((0, None, None), (1, None, None)),
+     ((None, None, None), (None, None, None)), ((0, 0, None), (0, None, 0))],
+    ids=["one number for all", "a hole", "any numbers", "none but at the start", "none", "some"],
+)  # fmt: skip
+def test_blocks_are_numbered_whatever_the_server_calls_them(indexes: tuple[tuple[int | None, ...], ...]) -> None:
+    named: list[dict[str, object]] = []
+    for numbers in indexes:
+        for event, number in zip((BLOCK, DELTA, STOP), numbers, strict=True):
+            rest = {key: value for key, value in event.items() if key != "index"}
+            named.append(rest if number is None else {**rest, "index": number})
+    read, kept, _ = shown(WHOLE_START, *named, END, LAST)
+    assert [event["index"] for event in read if "index" in event] == [0, 0, 0, 1, 1, 1]
+    assert [block["text"] for block in msgspec.json.decode(kept.content)] == ["a", "a"]
+
+
+def ended(reason: str) -> dict[str, object]:
+    return {**END, "delta": {"stop_reason": reason}}
 
 
 @pytest.mark.parametrize("arguments", ['{"x": "a', '{"x": a}', "[1]", '{"x":1}{"y":2}'])

@@ -11,6 +11,7 @@ from translation.accumulator import Accumulator
 from translation.adapter import Decoder, Ending, Target
 from translation.adapters import adapter, writer
 from translation.client.parse import parse
+from translation.errors import UpstreamGaveUp
 from translation.events import Event, Failed, Finished, ToolEnded, ToolStarted
 from translation.history import repair
 from translation.providers import gemini_wire
@@ -128,6 +129,10 @@ P1, P2 = {"path": "1"}, {"path": "2"}
         ((piece('```json\n{"path":"1"}\n```', "Read", "a"),), [("Read", P1)]),
         ((piece('{"path":', "Read", "a"), piece(ONE)), [("Read", P1)]),
         ((piece('{"path":', "Read", "a"), piece(ONE, "Read", "a")), [("Read", P1)]),
+        ((piece("[]", "Read", "a"),), [("Read", {})]),
+        ((piece([], "Read", "a"),), [("Read", {})]),
+        ((piece("[]", "Read", "a"), piece(ONE)), [("Read", P1)]),
+        ((piece("", "", "", 0), piece(ONE, "Read", "a", 1), piece("", None, None, 2)), [("Read", P1)]),
     ],
     ids=[
         "a name in pieces", "a name that begins with another", "a name that goes on after another", "a name repeated",
@@ -137,6 +142,7 @@ P1, P2 = {"path": "1"}, {"path": "2"}
         "a name that comes late", "fragments that repeat the name", "a placeholder first",
         "ids are numbers", "ids are numbers, no index", "an index as text", "a comma too many", "a comma in a string",
         "fenced", "arguments so far", "arguments so far with id and name",
+        "no arguments in PHP", "no arguments in PHP, as a list", "a placeholder in PHP", "calls that are none",
     ],
 )  # fmt: skip
 def test_calls_are_told_apart_and_mended(pieces: tuple[Json, ...], expected: list[tuple[str, Json]]) -> None:
@@ -280,6 +286,16 @@ def test_a_whole_message_after_its_deltas_is_not_said_again(events: list[Json], 
         ("PROHIBITED_CONTENT", "refusal"),
         ("tool_call", "end_turn"),  # without a call
         ("repetition", "the upstream gave up: finish_reason 'repetition'"),
+        ("COMPLETE", "end_turn"),
+        ("content-filter", "refusal"),
+        ("content_filter: PROHIBITED_CONTENT", "refusal"),
+        ("content_filter: OTHER", "refusal"),
+        ("guardrail_intervened", "refusal"),
+        (
+            "function_call_filter: MALFORMED_FUNCTION_CALL",
+            "the upstream gave up: finish_reason 'malformed_function_call'",
+        ),
+        ("function_call_filter: NEW", "the upstream gave up: finish_reason 'function_call_filter'"),
         ("Brand_New", "unknown finish_reason 'Brand_New'"),
     ],
 )
@@ -1049,3 +1065,130 @@ def test_reasoning_details_that_are_none_do_not_cost_a_complete_answer(detail: o
     stream = sse(chunk({"content": "Hi"}), chunk(finish="stop"), chunk(late), b"[DONE]")
     content, end, _ = answer("openrouter", stream)
     assert ([block.get("text") for block in content if block["type"] == "text"], end) == (["Hi"], "end_turn")
+
+
+@pytest.mark.parametrize("bare", [False, True])
+@pytest.mark.parametrize("status", ["requires_action", "in_progress", "success", None])
+def test_the_event_tells_how_a_response_ended_where_its_status_does_not(status: str | None, bare: bool) -> None:
+    whole = {**RESPONSE, "status": status}
+    for kind in ("response.completed", "response.done"):
+        last = whole if bare else {"type": kind, "response": whole}
+        body = b"event: %b\n" % kind.encode() + sse(last)
+        content, end, usage = answer("openai-responses", body)
+        assert (content[0], calls(content), end, usage) == (text("a"), [("Read", P1)], "tool_use", Usage(0, 1, 10))
+
+
+def test_a_whole_response_whose_calls_wait_for_their_results_is_complete() -> None:
+    content, end, _ = answer("openai-responses", msgspec.json.encode({**RESPONSE, "status": "requires_action"}))
+    assert (content[0], calls(content), end) == (text("a"), [("Read", P1)], "tool_use")
+
+
+def whole_text(kind: str, said: str, **more: Any) -> Json:
+    return {"type": f"response.{kind}.done", "refusal" if kind == "refusal" else "text": said, **more}
+
+
+IDS: Json = {"item_id": "m", "output_index": 0}
+
+
+@pytest.mark.parametrize(
+    ("events", "shown"),
+    [
+        ([whole_text("output_text", "a", **IDS)], ["a"]),
+        ([whole_text("output_text", "a")], ["a"]),
+        ([whole_text("output_text", "a", **IDS), whole_text("output_text", "b", **IDS)], ["ab"]),
+        ([whole_text("output_text", "a", **IDS), told(DONE, {**MESSAGE, "id": "m"})], ["a"]),
+        ([told(DONE, {**MESSAGE, "id": "m"}), whole_text("output_text", "a", **IDS)], ["a"]),
+        ([told(DONE, MESSAGE | {"id": None}, **NO_INDEX), whole_text("output_text", "a")], ["a"]),
+        ([SAID_A, whole_text("output_text", "a", **IDS)], ["a"]),
+        ([SAID_A, whole_text("output_text", "a", item_id="other", output_index=0)], ["a"]),
+        ([whole_text("output_text", "", **IDS), told(DONE, {**MESSAGE, "id": "m"})], ["a"]),
+        ([whole_text("reasoning_text", "hm", item_id="r"), whole_text("output_text", "a", **IDS)], ["hm", "a"]),
+        ([whole_text("reasoning_summary_text", "hm", **IDS), {"type": "response.reasoning_summary_part.added", **IDS},
+          whole_text("reasoning_summary_text", "so", **IDS), told(DONE, MESSAGE)], ["hm\n\nso", "a"]),
+    ],
+    ids=[
+        "a text", "without a name", "two parts", "before its item", "after its item", "after its item, without names",
+        "after its pieces", "after its pieces, under another name", "nothing", "reasoning", "two parts of reasoning",
+    ],
+)  # fmt: skip
+def test_a_text_that_comes_in_no_pieces_is_told_once(events: list[Json], shown: list[str]) -> None:
+    content, end, _ = answer("openai-responses", sse(*events, OVER))
+    assert ([block.get("thinking") or block["text"] for block in content], end) == (shown, "end_turn")
+
+
+@pytest.mark.parametrize("pieces", [[], ["No", "pe"]])
+def test_a_refusal_that_comes_in_no_pieces_is_one(pieces: list[str]) -> None:
+    streamed = [told("refusal.delta", delta=piece, item_id="m") for piece in pieces]
+    reading, _, _ = decoder("openai-responses")
+    last = reading.feed(sse(*streamed, whole_text("refusal", "Nope", **IDS), OVER))[-1]
+    assert isinstance(last, Finished) and (last.reason, last.explanation) == ("refusal", "Nope")
+
+
+@pytest.mark.parametrize("idle", [b"data: : keepalive\n\n", b"event: ping\ndata: 1\n\n", b"data: null\n\n"])
+def test_a_server_like_anthropic_keeps_a_connection_alive_in_any_way(idle: bytes) -> None:
+    start = {"type": "message_start", "message": {"id": "m", "role": "assistant", "model": "c", "content": []}}
+    end = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}}
+    assert answer("anthropic", idle + sse(start) + idle + sse(end, {"type": "message_stop"}))[:2] == ([], "end_turn")
+
+
+def test_what_follows_the_end_of_a_gateways_gemini_stream_is_not_heard() -> None:
+    said = {"candidates": [{"content": {"parts": [{"text": "a"}]}, "finishReason": "STOP"}]}
+    assert answer("gemini", sse(said, b"[DONE]", said))[:2] == ([text("a")], "end_turn")
+
+
+@pytest.mark.parametrize("none", [{"function_call": {"name": "", "arguments": ""}}, {"tool_calls": [{"index": 0}]}])
+def test_a_text_beside_a_call_that_is_none_is_only_a_text(none: Json) -> None:
+    said = {"choices": [{"index": 0, "delta": {"content": "a", **none}}]}
+    assert answer("openai", sse(said, ending({"choices": [{"index": 0, "delta": none}]})))[:2] == (
+        [text("a")],
+        "end_turn",
+    )
+
+
+def test_arguments_that_are_an_empty_list_are_none_at_gemini() -> None:
+    call = {"functionCall": {"name": "Read", "args": []}}
+    said = {"candidates": [{"content": {"parts": [call]}, "finishReason": "STOP"}]}
+    assert calls(answer("gemini", sse(said))[0]) == [("Read", {})]
+
+
+def test_a_malformed_call_at_googles_compatibility_layer_is_asked_for_again() -> None:
+    reading, _, _ = decoder("openai")
+    (failed,) = reading.feed(sse(chunk(finish="function_call_filter: MALFORMED_FUNCTION_CALL")))
+    assert isinstance(failed, Failed) and isinstance(failed.error, UpstreamGaveUp)
+
+
+@pytest.mark.parametrize(("number", "end"), [(1, "end_turn"), (2, "max_tokens"), (3, "refusal"), ("4", "refusal")])
+def test_gemini_finish_reasons_may_be_numbers(number: object, end: str) -> None:
+    said = [{"content": {"parts": [{"text": "a"}]}, "finishReason": reason} for reason in (0, number)]
+    assert answer("gemini", sse(*({"candidates": [each]} for each in said)))[:2] == ([text("aa")], end)
+
+
+def test_a_gemini_finish_reason_with_another_number_is_giving_up() -> None:
+    said = {"candidates": [{"content": {"parts": [{"text": "a"}]}, "finishReason": 10}]}
+    assert answer("gemini", sse(said))[1] == "the upstream gave up on its answer with 10"
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        {"prompt_tokens_details": {"cached_tokens": 80, "cache_creation_tokens": 10}},
+        {"prompt_tokens_details": {"cached_tokens": 80, "cached_creation_tokens": 10}},
+        {"cache_read_input_tokens": 80, "cache_creation_input_tokens": 10},
+    ],
+)
+def test_gateways_in_front_of_claude_count_its_cache(counts: Json) -> None:
+    usage = {"prompt_tokens": 100, "completion_tokens": 5, **counts}
+    assert answer("openai", sse(SAY_A, chunk(finish="stop", usage=usage)))[2] == Usage(10, 5, 80, 10)
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        ({"error": ["boom"]}, "boom"),
+        ({"error": [{"message": "boom"}]}, "boom"),
+        ({"error": True, "message": "boom"}, "boom"),
+        ({"error": True}, "the upstream gave no message"),
+    ],
+)
+def test_an_error_in_any_shape_is_no_end_of_an_answer(error: Json, message: str) -> None:
+    assert answer("openai", sse(SAY_A, error, b"[DONE]"))[1] == message

@@ -231,8 +231,8 @@ def test_events_after_the_end_of_the_same_read_are_dropped() -> None:
     ("frame", "error"),
     [
         (b"{", "UpstreamProtocolError"),
-        (b"[]", "UpstreamProtocolError"),
-        ({"type": "response.output_text.delta", "delta": 5}, "UpstreamProtocolError"),
+        (b"[1]", "UpstreamProtocolError"),
+        ({"type": "response.output_text.delta", "delta": {"a": 5}}, "UpstreamProtocolError"),
         (done(type="function_call", call_id="1"), "UpstreamProtocolError"),
         (done(type="function_call", name="f", arguments="nonsense"), "UpstreamProtocolError"),
         (

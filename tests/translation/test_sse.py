@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from translation import sse
 from translation.errors import UpstreamProtocolError
-from translation.sse import SSEDecoder, frame
+from translation.sse import SSEDecoder, frame, is_idle
 
 
 def events(*chunks: bytes) -> list[tuple[str, bytes]]:
@@ -101,3 +101,27 @@ def test_events_are_the_same_wherever_the_bytes_are_cut(pieces: list[bytes], cut
     whole = events(*(bytes([byte]) for byte in stream))
     assert events(*chunks) == whole
     assert events(b":\n", stream) == whole
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "idle"),
+    [
+        ("", b"", True),
+        ("", b" ", True),
+        ("", b": keepalive", True),
+        ("", b": OPENROUTER PROCESSING", True),
+        ("", b'""', True),
+        ("", b"null", True),
+        ("", b"[]", True),
+        ("", b"Ping", True),
+        ("heartbeat", b"12:00", True),
+        ("Keep-Alive", b"1", True),
+        ("ping", b'{"type":"ping"}', False),
+        ("", b' {"a":1}', False),
+        ("", b"[DONE]", False),
+        ("", b"words", False),
+        ("message", b"1", False),
+    ],
+)
+def test_what_only_keeps_a_connection_alive(name: str, data: bytes, idle: bool) -> None:
+    assert is_idle(name, data) is idle

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from translation.arguments import PLACEHOLDERS, is_object
+from translation.arguments import is_object
 from translation.errors import TruncatedStream, UpstreamProtocolError
 from translation.events import (
     BlockDelta,
@@ -37,45 +37,35 @@ from translation.events import (
     WholeBlock,
     Written,
 )
+from translation.fitting import fitted
 from translation.names import is_name
 from translation.nulls import without_nulls
+from translation.providers.anthropic_calls import Call, Piece
 from translation.providers.anthropic_errors import in_band
 from translation.providers.anthropic_state import Memory, thinking_block
 from translation.providers.anthropic_wire import (
     BLOCK,
     EMPTY,
     EVENT,
-    LOOSE_EVENT,
     NO_DELTA,
     REASONS,
     Block,
-    Delta,
     StopDetails,
     StreamEvent,
     counted,
     early_deltas,
-    is_event,
     other_delta,
     settled,
 )
 from translation.refusals import read
-from translation.sse import SSEDecoder, frame
+from translation.sse import SSEDecoder, frame, is_idle
 from translation.unicode import Halves, check_utf8
 from translation.unreadable import UNREADABLE
 from translation.values import Tool, Usage
 
+BLOCKS = ("content_block_start", "content_block_delta", "content_block_stop")
 WHOLE = ("tool_use", "end_turn", "stop_sequence")  # reasons for which nothing is cut off
 STOP = frame("message_stop", b'{"type":"message_stop"}')
-
-
-class _Call:
-    __slots__ = ("fragments", "given", "live", "number")
-
-    def __init__(self, number: int, *, live: bool) -> None:
-        self.number = number
-        self.live = live  # its client has asked for arguments as they come, whole or not
-        self.given = ""  # arguments in the block's start
-        self.fragments: list[str] = []
 
 
 class AnthropicStream:
@@ -89,9 +79,9 @@ class AnthropicStream:
         self._usage: Usage | None = None  # None until `message_start`
         self._counted = False  # whether the upstream told any usage
         self._blocks = 0
-        self._first = 0  # the number of the first one: some count from 1
+        self._named = -1  # what the upstream calls the newest one: some count from 1, leave numbers out or repeat them
         self._calls = 0
-        self._open: str | _Call | None = None  # the open block's type, or its call
+        self._open: str | Call | None = None  # the open block's type, or its call
         self._cut: tuple[str, Frame] | None = None  # arguments that are no object, and the end of their block
         self._unmarked: set[int] = set()  # blocks that were closed before their end came, if it comes at all
         self._thought: list[str] = []  # of the open block of thinking
@@ -114,7 +104,7 @@ class AnthropicStream:
         try:
             for name, data in take():
                 # What is only like Anthropic may end as others do, and keep a connection alive with nothing.
-                if self._ended or data.strip() in (b"", b"[DONE]"):
+                if self._ended or (not data.startswith(b"{") and (data.strip() == b"[DONE]" or is_idle(name, data))):
                     continue
                 if name == "error":
                     self._end(Failed(in_band(data)), out)
@@ -123,11 +113,11 @@ class AnthropicStream:
                     try:
                         self._frame(name, data, EVENT.decode(data), out)
                     except msgspec.ValidationError:
-                        said = without_nulls(data, "input")  # the same, as the API would say it
-                        self._frame(name, said, LOOSE_EVENT.decode(said), out, mended=not is_event(said))
+                        said = fitted(without_nulls(data, "input"), StreamEvent)  # the same, as the API would say it
+                        self._frame(name, said, EVENT.decode(said), out)
                     except msgspec.DecodeError:
-                        said = without_nulls(self._halves.joined(data), "input")
-                        self._frame(name, said, LOOSE_EVENT.decode(said), out, mended=True)
+                        said = fitted(without_nulls(self._halves.joined(data), "input"), StreamEvent)
+                        self._frame(name, said, EVENT.decode(said), out, mended=True)
         except UpstreamProtocolError as error:
             self._end(Failed(error), out)
         except UNREADABLE as error:
@@ -158,10 +148,11 @@ class AnthropicStream:
         if watch is None:
             out.append(Frame(raw))  # `ping`, and what the API may learn to say
             return
-        if event.index == 1 and not self._blocks:
-            self._first = 1
-        if self._first and event.index > 0:
-            event, mended = replace(event, index=event.index - self._first), True
+        number = self._blocks - 1
+        if kind == "content_block_start":
+            self._named, number = event.index, self._blocks
+        if event.index != number and event.index in (self._named, -1) and kind in BLOCKS:
+            event, mended = replace(event, index=number), True
         watch(self, event, b"" if mended else raw, out)
 
     # ------------------------------------------------------------ one method for each kind of event
@@ -178,7 +169,6 @@ class AnthropicStream:
     def _block_start(self, event: StreamEvent, raw: bytes, out: list[Event]) -> None:
         self._check(self._usage is not None and self._stop is None, "a content block outside of the message")
         self._close_unmarked(out)
-        self._check(event.index == self._blocks, f"the content block {event.index} where {self._blocks} belongs")
         if self._cut is not None:
             raise _broken(self._cut[0])
         block = BLOCK.decode(event.content_block)
@@ -190,13 +180,13 @@ class AnthropicStream:
         if block.type == "tool_use":
             self._check(is_name(block.id) and is_name(block.name), "a tool_use without id or name")
             live = any(tool.eager and tool.name == block.name for tool in self._tools)
-            self._open = _Call(self._calls, live=live)
+            self._open = Call(self._calls, live=live)
             early = bytes(block.input) != b"{}"
             out.append(ToolStarted(self._calls, block.name, block.id, block.name, block.id))
             self._calls += 1
         elif block.type == "thinking":
             self._thought, self._signature = [], ""
-            early = block.thinking != "" or bool(block.signature)
+            early = block.thinking != "" or block.signature != ""
         elif block.type == "text":
             early = block.text != ""
         else:
@@ -212,8 +202,7 @@ class AnthropicStream:
         """A block whose start says already what clients read from deltas only."""
         begun = msgspec.json.decode(event.content_block, type=dict[str, Raw]) | EMPTY[block.type]
         out.append(Frame(raw, BlockStart(event.index, msgspec.json.encode(begun)), mended=True))
-        given = bytes(block.input).decode()
-        if isinstance(self._open, _Call) and is_object(given):
+        if isinstance(self._open, Call) and is_object(given := block.arguments) and given != "{}":
             self._open.given = given
         for delta in early_deltas(block):
             self._block_delta(StreamEvent("content_block_delta", event.index, delta=delta), b"", out)
@@ -223,9 +212,13 @@ class AnthropicStream:
         delta = event.delta
         if not delta.type:
             raise _ungrammatical("a delta without a type")
-        if delta.type == "text_delta" and isinstance(self._open, _Call):
-            self._check(not (delta.text or "").strip(), "text inside of a tool_use")
-            return  # SGLang's layout between two calls
+        if isinstance(self._open, Call) and delta.type in ("text_delta", "input_json_delta"):
+            self._check(
+                not (delta.text or "").strip(), "text inside of a tool_use"
+            )  # SGLang's layout between two calls
+            if delta.type == "input_json_delta":
+                self._called(self._open, self._open.add(delta.partial_json or "", raw), out)
+            return
         written: Written | None = None
         match delta.type:
             case "text_delta":
@@ -239,7 +232,7 @@ class AnthropicStream:
                 self._signature = delta.signature or ""
                 written = BlockDelta(event.index, "signature_delta", self._signature)
             case "input_json_delta":
-                self._fragment(delta.partial_json or "", out)
+                # Server tools stream their input, too; only the client's calls are the bridge's matter.
                 written = BlockDelta(event.index, "input_json_delta", delta.partial_json or "")
             case "citations_delta":
                 out.append(Citation(bytes(delta.citation)))
@@ -248,18 +241,18 @@ class AnthropicStream:
                 written = BlockDelta(event.index, "other_delta", other_delta(raw).decode())
         out.append(Frame(raw, written, mended=not raw))
 
-    def _fragment(self, text: str, out: list[Event]) -> None:
-        """Server tools stream their input, too; only the client's calls are the bridge's matter."""
-        if text and isinstance(self._open, _Call):
-            self._open.fragments.append(text)
-            out.append(ToolArguments(self._open.number, text))
+    def _called(self, call: Call, pieces: list[Piece], out: list[Event]) -> None:
+        for text, raw in pieces:
+            if text:
+                out.append(ToolArguments(call.number, text))
+            out.append(Frame(raw, BlockDelta(self._blocks - 1, "input_json_delta", text), mended=not raw))
 
     def _close_unmarked(self, out: list[Event]) -> None:
         """Kimi's server leaves out the end of a block where what follows tells it. A call has to be whole for that."""
         if self._open is None:
             return
-        if isinstance(self._open, _Call):
-            self._check(is_object(_arguments(self._open)), "a tool_use without an end")
+        if isinstance(self._open, Call):
+            self._check(is_object(self._open.arguments), "a tool_use without an end")
         self._block_stop(StreamEvent("content_block_stop", self._blocks - 1), b"", out)
         self._unmarked.add(self._blocks - 1)
 
@@ -267,20 +260,19 @@ class AnthropicStream:
         if event.index in self._unmarked:
             return
         self._check_open(event)
-        if isinstance(self._open, _Call) and self._open.given and not self._open.fragments:
-            delta = Delta("input_json_delta", partial_json=self._open.given)
-            self._block_delta(StreamEvent("content_block_delta", event.index, delta=delta), b"", out)
+        if isinstance(self._open, Call):
+            self._called(self._open, self._open.end(), out)
         closed, self._open = self._open, None
         end = Frame(raw, BlockStop(event.index), mended=not raw)
-        if isinstance(closed, _Call):
+        if isinstance(closed, Call):
             self._end_call(closed, end, out)
             return
         if closed == "thinking":
             self._memory.keep(event.index, thinking_block("".join(self._thought), self._signature))
         out.append(end)
 
-    def _end_call(self, call: _Call, end: Frame, out: list[Event]) -> None:
-        text = _arguments(call)
+    def _end_call(self, call: Call, end: Frame, out: list[Event]) -> None:
+        text = call.arguments
         whole = is_object(text) and not self._halves.open
         out.append(ToolEnded(call.number, text, self._memory.fresh()) if whole else ToolDropped(call.number))
         if whole or call.live:
@@ -345,11 +337,6 @@ def _ungrammatical(found: str) -> UpstreamProtocolError:
 
 def _broken(arguments: str) -> UpstreamProtocolError:
     return UpstreamProtocolError(f"the upstream sent tool arguments that are not a JSON object: {arguments[:200]!r}")
-
-
-def _arguments(call: _Call) -> str:
-    text = "".join(call.fragments or (call.given,)).strip()
-    return "{}" if text in PLACEHOLDERS else text
 
 
 WATCHERS: dict[str, Callable[[AnthropicStream, StreamEvent, bytes, list[Event]], None]] = {

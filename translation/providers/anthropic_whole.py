@@ -26,13 +26,13 @@ from translation.events import (
     WholeBlock,
     Written,
 )
+from translation.fitting import fitted
 from translation.names import is_name
 from translation.nulls import without_nulls
 from translation.providers.anthropic_errors import in_band
 from translation.providers.anthropic_state import Memory, thinking_block
 from translation.providers.anthropic_wire import (
     BLOCK,
-    LOOSE_MESSAGE,
     MESSAGE,
     REASONS,
     Block,
@@ -65,18 +65,19 @@ class AnthropicWhole:
         try:
             check_utf8(body)
             try:
-                return self._read(body, MESSAGE)
+                return self._read(body)
             except msgspec.DecodeError:
                 self._mended = True
-                return self._read(without_nulls(without_halves(body), "input"), LOOSE_MESSAGE)
+                said = fitted(without_nulls(without_halves(body), "input"), MessageBody)
+                return self._read(said)
         except UpstreamProtocolError as error:
             return [Failed(error)]
         except UNREADABLE as error:
             return [Failed(UpstreamProtocolError(f"the upstream's answer is not its protocol: {error}"))]
 
-    def _read(self, body: bytes, decoder: msgspec.json.Decoder[MessageBody]) -> list[Event]:
+    def _read(self, body: bytes) -> list[Event]:
         self._calls, self._memory = 0, Memory()
-        message = decoder.decode(body)
+        message = MESSAGE.decode(body)
         if message.type == "error" or (not message.type and read(body)):
             return [Failed(in_band(body))]
         if message.type not in ("message", "") or message.content is None or message.stop_reason is None:
@@ -134,7 +135,11 @@ class AnthropicWhole:
             case "thinking":
                 begun = b'{"type":"thinking","thinking":"","signature":""}'
                 thought: list[tuple[DeltaKind, str]] = [("thinking_delta", block.thinking)] if block.thinking else []
-                return [ThinkingDelta(block.thinking or "")], begun, [*thought, ("signature_delta", block.signature)]
+                return (
+                    [ThinkingDelta(block.thinking or "")],
+                    begun,
+                    [*thought, ("signature_delta", block.signature or "")],
+                )
             case "tool_use":
                 call, arguments = self._calls, block.arguments
                 if not (is_name(block.id) and is_name(block.name) and is_object(arguments)):

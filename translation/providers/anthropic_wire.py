@@ -1,12 +1,14 @@
 """The parts of Anthropic's answers that the bridge looks at while it passes them on."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from translation.arguments import PLACEHOLDERS
 from translation.events import Reason
+from translation.fitting import Spare
 from translation.values import Usage
 
 # A stop reason that is not here is passed on as it is, and counts as `stop` in the bridge's own books.
@@ -32,24 +34,27 @@ def settled(reason: str, calls: int) -> str:
     return "end_turn" if reason == "tool_use" and not calls else reason
 
 
-class OutputDetails(Struct, frozen=True):
-    thinking_tokens: int | None = None
+Count = Annotated[int, Meta(ge=0)]  # gateways that do not know write -1
 
 
-class ServerTools(Struct, frozen=True):
-    web_search_requests: int | None = None
+class OutputDetails(Spare, frozen=True):
+    thinking_tokens: Count | None = None
 
 
-class Tokens(Struct, frozen=True):
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cache_read_input_tokens: int | None = None
-    cache_creation_input_tokens: int | None = None
+class ServerTools(Spare, frozen=True):
+    web_search_requests: Count | None = None
+
+
+class Tokens(Spare, frozen=True):
+    input_tokens: Count | None = None
+    output_tokens: Count | None = None
+    cache_read_input_tokens: Count | None = None
+    cache_creation_input_tokens: Count | None = None
     output_tokens_details: OutputDetails | None = None
     server_tool_use: ServerTools | None = None
 
 
-class StopDetails(Struct, frozen=True):
+class StopDetails(Spare, frozen=True):
     explanation: str | None = None
 
 
@@ -94,13 +99,15 @@ class Block(Struct, frozen=True):
     input: Raw = NO_INPUT
     text: str | UnsetType = UNSET
     thinking: str | UnsetType = UNSET
-    signature: str = ""
+    signature: str | UnsetType = UNSET
     citations: tuple[Raw, ...] | None = None
 
     @property
     def arguments(self) -> str:
-        """Of a call, as a whole answer has them."""
+        """Of a call, as a whole answer has them; some servers write them as text."""
         text = bytes(self.input).decode()
+        if text.startswith('"'):
+            text = msgspec.json.decode(text, type=str).strip()
         return "{}" if text in PLACEHOLDERS else text
 
     @property
@@ -130,19 +137,8 @@ class StreamEvent(Struct, frozen=True):
 
 
 EVENT = msgspec.json.Decoder(StreamEvent)
-LOOSE_EVENT = msgspec.json.Decoder(StreamEvent, strict=False)  # numbers as text
 BLOCK = msgspec.json.Decoder(Block)
 MESSAGE = msgspec.json.Decoder(MessageBody)
-LOOSE_MESSAGE = msgspec.json.Decoder(MessageBody, strict=False)
-
-
-def is_event(data: bytes) -> bool:
-    """Whether it can be passed on as it is."""
-    try:
-        EVENT.decode(data)
-    except msgspec.ValidationError:
-        return False
-    return True
 
 
 class _Carried(Struct):

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Raw
 
 NAMES = (
+    "bool_value", "json_path", "number_value", "partial_args", "string_value", "will_continue",  # of a call in pieces
     "block_reason", "block_reason_message", "cached_content_token_count", "candidates_token_count",
     "code_execution_result", "executable_code", "finish_message", "finish_reason", "function_call",
     "grounding_chunk_indices", "grounding_chunks", "grounding_metadata", "grounding_supports", "inline_data",

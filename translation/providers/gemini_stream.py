@@ -7,7 +7,7 @@ when its bytes are.
 import msgspec
 from msgspec import Raw
 
-from translation.arguments import is_object, mend
+from translation.arguments import PLACEHOLDERS, is_object, mend
 from translation.errors import BridgeError, TruncatedStream, UpstreamGaveUp, UpstreamProtocolError
 from translation.events import (
     Event,
@@ -21,7 +21,8 @@ from translation.events import (
     ToolStarted,
     WholeBlock,
 )
-from translation.providers.gemini_errors import described, in_band
+from translation.providers.gemini_calls import Pieces
+from translation.providers.gemini_errors import Error, described, in_band
 from translation.providers.gemini_search import citations, joined, search_blocks
 from translation.providers.gemini_state import Piece, State, write
 from translation.providers.gemini_wire import (
@@ -35,7 +36,7 @@ from translation.providers.gemini_wire import (
     decode_answer,
     decode_chunk,
 )
-from translation.sse import MAX_EVENT, SSEDecoder, apart
+from translation.sse import MAX_EVENT, SSEDecoder, apart, is_idle
 from translation.unicode import Halves
 from translation.unreadable import UNREADABLE
 from translation.values import Usage
@@ -44,9 +45,12 @@ REFUSALS = (
     "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR", "IMAGE_SAFETY",
     "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION",
 )  # fmt: skip
-REASONS: dict[str, Reason] = {"STOP": "stop", "MAX_TOKENS": "length", **dict.fromkeys(REFUSALS, "refusal")}
+NUMBERED = "STOP", "MAX_TOKENS", "SAFETY", "RECITATION"  # from 1 on, at gateways that write enums as numbers
+NAMES: dict[str, Reason] = {"STOP": "stop", "MAX_TOKENS": "length", **dict.fromkeys(REFUSALS, "refusal")}
+REASONS = NAMES | {str(number): NAMES[name] for number, name in enumerate(NUMBERED, 1)}
 # Everything else is no answer: MALFORMED_FUNCTION_CALL, UNEXPECTED_TOOL_CALL, OTHER, and what Google may add.
 UNTOLD = "FINISH_REASON_UNSPECIFIED"  # how gateways that write every field write none
+NO_ERROR = Error()
 PREFIXES = ("default_api:", "default_api.")  # how the model sometimes writes a function's name
 
 
@@ -60,6 +64,7 @@ class GeminiDecoder:
         self._pieces: list[Piece] = []
         self._run = 0  # characters of text since the last piece
         self._calls = 0
+        self._in_pieces = Pieces()
         self._said = False  # something that a client sees, thinking aside
         self._empty: bool | None = None  # chunks came, and no candidate in them; None before any
         self._candidate = Candidate()  # the last word on why it finished
@@ -96,6 +101,8 @@ class GeminiDecoder:
                 self._finish(out)
         except BridgeError as error:
             self._fail(error, out)
+        except msgspec.ValidationError as error:
+            self._fail(UpstreamProtocolError(f"the upstream sent an answer that is not Gemini's: {error}"), out)
         except UNREADABLE:
             self._fail(TruncatedStream("the upstream closed in the middle of its answer"), out)
         return out
@@ -124,13 +131,13 @@ class GeminiDecoder:
         for name, data in events:
             if name == "error" and not self._done:
                 raise in_band(data)
-            self._event(data, out)
+            if data.startswith(b"{") or not is_idle(name, data):
+                self._event(data, out)
 
     def _event(self, data: bytes, out: list[Event]) -> None:
-        marker = data.strip()
-        if self._done or not marker:
+        if self._done:
             return
-        if marker == b"[DONE]":
+        if data.strip() == b"[DONE]":
             self._close(out)
             return
         try:
@@ -150,7 +157,7 @@ class GeminiDecoder:
         self._finish(out)
 
     def _chunk(self, chunk: Chunk, out: list[Event]) -> None:
-        if chunk.error is not None:
+        if chunk.error is not None and chunk.error != NO_ERROR:
             raise described(chunk.error)
         self._empty = self._empty is not False and not chunk.candidates
         for candidate in chunk.candidates:
@@ -168,14 +175,16 @@ class GeminiDecoder:
         if candidate.content is not None:
             for part in candidate.content.parts or ():
                 self._part(part, out)
-        if candidate.finish_reason and not candidate.finish_reason.endswith(UNTOLD):
+        if candidate.finish_reason not in (None, "", "0") and not candidate.finish_reason.endswith(UNTOLD):
             self._candidate = candidate
         if candidate.grounding_metadata is not None:
             self._grounding = joined(self._grounding, candidate.grounding_metadata)
 
     def _part(self, part: Part, out: list[Event]) -> None:
         if part.function_call is not None:
-            self._call(part.function_call, part.thought_signature, out)
+            if part.text:  # a gateway's: Google writes two parts
+                self._text(part.text, "", out)
+            self._piece_of_call(part.function_call, part.thought_signature, out)
         elif part.text is not None:
             if part.thought:
                 self._thought(part.text, part.thought_signature, out)
@@ -202,6 +211,11 @@ class GeminiDecoder:
         if signature:
             self._piece(Piece("thought", signature=signature, text=text))
 
+    def _piece_of_call(self, call: Call, signature: str, out: list[Event]) -> None:
+        whole = self._in_pieces.feed(call, signature or call.thought_signature)
+        if whole is not None:
+            self._call(*whole, out)
+
     def _call(self, call: Call, signature: str, out: list[Event]) -> None:
         if not call.name:
             raise UpstreamProtocolError("the upstream sent a function call without a name")
@@ -218,7 +232,7 @@ class GeminiDecoder:
 
     def _arguments(self, raw: Raw) -> str:
         text = msgspec.json.format(bytes(raw) or b"{}", indent=-1).decode()
-        if text == "null":
+        if text in PLACEHOLDERS:
             return "{}"
         if is_object(text):
             return text
@@ -252,6 +266,8 @@ class GeminiDecoder:
 
     def _finish(self, out: list[Event]) -> None:
         reason, explanation = self._reason()
+        if self._in_pieces.begun.name and reason == "stop":
+            raise UpstreamProtocolError("the upstream finished inside of a function call")
         searched = self._searched(out)
         if reason == "stop" and not self._said and not searched:
             raise UpstreamGaveUp("the upstream finished without any content")
@@ -303,11 +319,12 @@ def _tells(told: Tokens) -> bool:
 def _usage(told: Tokens | None, searches: int) -> Usage | None:
     if told is None:
         return None
-    cached = min(told.cached_content_token_count, told.prompt_token_count)
+    prompt, thoughts = max(told.prompt_token_count, 0), max(told.thoughts_token_count, 0)
+    cached = min(max(told.cached_content_token_count, 0), prompt)
     return Usage(
-        input_tokens=told.prompt_token_count - cached + told.tool_use_prompt_token_count,
-        output_tokens=told.candidates_token_count + told.thoughts_token_count,
+        input_tokens=prompt - cached + max(told.tool_use_prompt_token_count, 0),
+        output_tokens=max(told.candidates_token_count, 0) + thoughts,
         cache_read=cached,
-        thinking_tokens=told.thoughts_token_count,
+        thinking_tokens=thoughts,
         searches=searches,
     )

@@ -7,7 +7,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
-from translation.nulls import without_nulls
+from translation.fitting import Spare, fitted
 from translation.providers.gemini_errors import Error
 from translation.providers.gemini_names import camel
 from translation.refusals import in_band, read
@@ -15,10 +15,26 @@ from translation.sse import apart
 from translation.unicode import Halves, check_utf8, without_halves
 
 
-class Call(Struct):
+class Value(Struct, rename="camel"):
+    """A piece of arguments that are streamed."""
+
+    json_path: str = ""
+    string_value: str | None = None
+    number_value: Raw = Raw(b"null")
+    bool_value: bool | None = None
+
+    @property
+    def told(self) -> object:
+        return next((told for told in (self.string_value, self.bool_value) if told is not None), self.number_value)
+
+
+class Call(Struct, rename="camel"):
     name: str = ""
     args: Raw = Raw(b"")
     id: str = ""
+    thought_signature: str = ""  # belongs beside the call; some gateways put it inside
+    partial_args: tuple[Value, ...] = ()
+    will_continue: bool = False
 
 
 class Blob(Struct, rename="camel", gc=False):
@@ -47,18 +63,18 @@ class Web(Struct, gc=False):
     title: str = ""
 
 
-class Source(Struct):
+class Source(Spare, frozen=True):
     web: Web | None = None
 
 
-class Support(Struct, rename="camel"):
-    grounding_chunk_indices: list[int] = []
+class Support(Spare, frozen=True, rename="camel"):
+    grounding_chunk_indices: tuple[int, ...] = ()
 
 
-class Grounding(Struct, rename="camel"):
-    web_search_queries: list[str] = []
-    grounding_chunks: list[Source] = []
-    grounding_supports: list[Support] = []
+class Grounding(Spare, frozen=True, rename="camel"):
+    web_search_queries: tuple[str, ...] = ()
+    grounding_chunks: tuple[Source, ...] = ()
+    grounding_supports: tuple[Support, ...] = ()
 
 
 class Candidate(Struct, rename="camel"):
@@ -69,7 +85,7 @@ class Candidate(Struct, rename="camel"):
     grounding_metadata: Grounding | None = None
 
 
-class Tokens(Struct, rename="camel", gc=False):
+class Tokens(Spare, frozen=True, rename="camel", gc=False):
     prompt_token_count: int = 0
     cached_content_token_count: int = 0
     candidates_token_count: int = 0
@@ -91,10 +107,11 @@ class Chunk(Struct, rename="camel"):
     error: Error | None = None
 
 
+ANSWER = Chunk | list[Chunk]
 _chunk = msgspec.json.Decoder(Chunk).decode
-_answer: Callable[[bytes], Chunk | list[Chunk]] = msgspec.json.Decoder(Chunk | list[Chunk]).decode
+_answer: Callable[[bytes], Chunk | list[Chunk]] = msgspec.json.Decoder(ANSWER).decode
 _odd_chunk = msgspec.json.Decoder(Chunk, strict=False).decode
-_odd_answer: Callable[[bytes], Chunk | list[Chunk]] = msgspec.json.Decoder(Chunk | list[Chunk], strict=False).decode
+_odd_answer: Callable[[bytes], Chunk | list[Chunk]] = msgspec.json.Decoder(ANSWER, strict=False).decode
 
 CALL = re.compile(rb'"function_?[cC]all"')
 HALF_A_TEXT = re.compile(rb'\\u[dD][89abAB][0-9a-fA-F]{2}"')  # which ends in the first half of a character
@@ -113,32 +130,32 @@ def decode_chunk(data: bytes, halves: Halves) -> Chunk:
 
 def _odd(data: bytes, halves: Halves) -> Chunk:
     try:
-        return _read(data, _chunk, _odd_chunk)
+        return _read(data, Chunk, _chunk, _odd_chunk)
     except msgspec.DecodeError:
         if len(apart(data)) > 1:
             raise
         if (halves.open or HALF_A_TEXT.search(data)) and not CALL.search(data):
             data = halves.joined(data)
-        return _read(without_halves(data), _chunk, _odd_chunk)
+        return _read(without_halves(data), Chunk, _chunk, _odd_chunk)
 
 
 def decode_answer(data: bytes) -> Chunk | list[Chunk]:
     check_utf8(data)
     try:
-        return _read(data, _answer, _odd_answer)
+        return _read(data, ANSWER, _answer, _odd_answer)
     except msgspec.DecodeError:
-        return _read(without_halves(data), _answer, _odd_answer)
+        return _read(without_halves(data), ANSWER, _answer, _odd_answer)
 
 
-def _read(data: bytes, decode: Callable[[bytes], Read], decode_odd: Callable[[bytes], Read]) -> Read:
+def _read(data: bytes, kind: object, decode: Callable[[bytes], Read], decode_odd: Callable[[bytes], Read]) -> Read:
     """Also what gateways write in Google's place. An error in any shape is raised."""
     named = camel(data)
     try:
         return decode(named)
     except msgspec.ValidationError:
-        bare = without_nulls(named, "args")
+        named = fitted(named, kind)
     try:
-        return decode_odd(bare)
+        return decode_odd(named)
     except msgspec.ValidationError as error:
         complaint = read(data)
         if complaint is None:

@@ -48,6 +48,8 @@ class Calls:
         """A fragment of a call, or the `whole` of it."""
         function = given.function or Function()
         fragment = arguments_of(function)
+        if not (given.id or function.name or fragment):
+            return  # how servers written in Go say that there is none
         call = self._new(given.index) if whole else self._find(given, function.name or "", fragment)
         if given.id and not call.id:
             call.id = str(given.id)

@@ -24,14 +24,16 @@ from translation.providers.openai_chat_wire import (
     Part,
     decode_chunk,
     decode_whole,
+    finish_word,
     first,
     merged,
     plain_text,
     thought_of,
     usage_of,
+    words,
 )
 from translation.refusals import cried, in_band, read
-from translation.sse import MAX_EVENT, SSEDecoder, apart
+from translation.sse import MAX_EVENT, SSEDecoder, apart, is_idle
 from translation.think_text import ThinkText
 from translation.unicode import Halves
 from translation.unreadable import UNREADABLE
@@ -143,11 +145,10 @@ class ChatDecoder(Ending):
             if name == "error":
                 raise in_band(cried(data))
             if not data.startswith(b"{"):
-                said = data.strip()
-                if said == b"[DONE]":
+                if data.strip() == b"[DONE]":
                     self._end(out, done=True)
                     continue
-                if not said:
+                if is_idle(name, data):
                     continue
             try:
                 chunk = decode_chunk(data)
@@ -211,13 +212,13 @@ class ChatDecoder(Ending):
         thought = delta.reasoning_content or delta.reasoning
         if thought:
             self._field = "reasoning" if delta.reasoning else "reasoning_content"  # who writes both reads that
-            self._think(thought, out)
+            self._think(words(thought), out)
         if delta.reasoning_details:
-            words = thought_of(delta.reasoning_details)
+            told = thought_of(delta.reasoning_details)
             self._details += delta.reasoning_details
             self._whole = whole
             if not thought:
-                self._think(words, out)
+                self._think(told, out)
         content = delta.content
         if content:
             if isinstance(content, str):
@@ -276,7 +277,9 @@ class ChatDecoder(Ending):
     # ------------------------------------------------------------ the end
 
     def _finish(self, choice: Choice) -> None:
-        told = (choice.finish_reason or "").lower()
+        told = choice.finish_reason or ""
+        if told not in REASONS:
+            told = finish_word(told)
         if told == "null":
             return
         if told in GAVE_UP:

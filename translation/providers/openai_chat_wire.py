@@ -5,8 +5,9 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from translation.errors import BridgeError, UpstreamFailed, UpstreamOverloaded, UpstreamProtocolError
+from translation.errors import BridgeError, UpstreamFailed, UpstreamGaveUp, UpstreamOverloaded, UpstreamProtocolError
 from translation.events import Reason
+from translation.fitting import Spare, fitted
 from translation.refusals import in_band, read
 from translation.unicode import check_utf8, without_halves
 from translation.unreadable import UNREADABLE
@@ -19,6 +20,7 @@ REASONS: dict[str, Reason] = {
     "eos_token": "stop",
     "stop_sequence": "stop",
     "end": "stop",  # LM Studio
+    "complete": "stop",  # Cohere
     "end_turn": "stop",  # gateways that pass on what Anthropic says
     "tool_use": "tool_use",
     "tool_calls": "tool_use",
@@ -33,6 +35,8 @@ REASONS: dict[str, Reason] = {
     "content_filter": "refusal",
     "sensitive": "refusal",  # GLM
     "refusal": "refusal",
+    "guardrail_intervened": "refusal",  # Bedrock
+    "content_filtered": "refusal",
     "safety": "refusal",  # gateways that pass on what Gemini says, in capitals
     "recitation": "refusal",
     "blocklist": "refusal",
@@ -47,7 +51,17 @@ GAVE_UP: dict[str, type[BridgeError]] = {
     "repetition": UpstreamFailed,  # vLLM stopped a model that had begun to say the same again and again
     "network_error": UpstreamFailed,  # GLM
     "insufficient_system_resource": UpstreamOverloaded,  # DeepSeek
+    "malformed_function_call": UpstreamGaveUp,  # Google, also behind `function_call_filter: `
+    "unexpected_tool_call": UpstreamGaveUp,
+    "function_call_filter": UpstreamGaveUp,
 }
+
+
+def finish_word(told: str) -> str:
+    """A finish reason as the tables have it. Google's compatibility layer tells the kind and then its own word
+    (`content_filter: PROHIBITED_CONTENT`), Vercel's SDK writes `tool-calls`."""
+    kind, _, word = told.lower().replace("-", "_").partition(": ")
+    return word if word in REASONS or word in GAVE_UP else kind
 
 
 class Function(Struct, gc=False):
@@ -71,8 +85,8 @@ class Part(Struct):
 
 class Delta(Struct):
     content: str | list[Part] | None = None
-    reasoning_content: str | None = None
-    reasoning: str | None = None
+    reasoning_content: str | list[Part] | None = None
+    reasoning: str | list[Part] | None = None
     reasoning_details: list[Raw] | None = None
     refusal: str | None = None
     tool_calls: list[Call] | None = None
@@ -80,16 +94,18 @@ class Delta(Struct):
     annotations: Raw = NOTHING  # what a web search found: read leniently, since nothing hangs on it
 
 
-class PromptDetails(Struct):
+class PromptDetails(Spare, frozen=True):
     cached_tokens: int | None = None
     cache_write_tokens: int | None = None
+    cache_creation_tokens: int | None = None  # LiteLLM
+    cached_creation_tokens: int | None = None  # New API
 
 
-class CompletionDetails(Struct):
+class CompletionDetails(Spare, frozen=True):
     reasoning_tokens: int | None = None
 
 
-class Counts(Struct):
+class Counts(Spare, frozen=True):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     total_tokens: int | None = None
@@ -97,6 +113,8 @@ class Counts(Struct):
     completion_tokens_details: CompletionDetails | None = None
     prompt_cache_hit_tokens: int | None = None  # DeepSeek
     cached_tokens: int | None = None  # Kimi
+    cache_read_input_tokens: int | None = None  # LiteLLM in front of Claude, inside of `prompt_tokens`
+    cache_creation_input_tokens: int | None = None
     input_tokens: int | None = None  # gateways that count in the words of the Responses API
     output_tokens: int | None = None
     input_tokens_details: PromptDetails | None = None
@@ -114,7 +132,7 @@ class Choice(Struct):
     error: Raw = NOTHING  # OpenRouter
 
 
-class Groq(Struct):
+class Groq(Spare, frozen=True):
     usage: Counts | None = None
 
 
@@ -132,7 +150,6 @@ class Detail(Struct):
 
 
 _decode = msgspec.json.Decoder(Chunk).decode
-_decode_loosely = msgspec.json.Decoder(Chunk, strict=False).decode  # numbers as strings or with a point
 _detail = msgspec.json.Decoder(Detail).decode
 _object = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -187,9 +204,14 @@ def _odd_chunk(data: bytes, error: Exception) -> Chunk:
     if complaint:
         raise in_band(complaint) from error
     try:
-        return _decode_loosely(data)
+        return _decode(fitted(data, Chunk))
     except UNREADABLE:
         raise UpstreamProtocolError(f"not a chat answer: {error}") from error
+
+
+def words(text: str | list[Part]) -> str:
+    """Reasoning, which some servers send in parts, as others send content."""
+    return text if isinstance(text, str) else "".join([part.text or "" for part in text])
 
 
 def thought_of(details: list[Raw]) -> str:
@@ -214,9 +236,10 @@ def usage_of(counts: Counts) -> Usage | None:
     if not prompt and not output:
         return None
     details = counts.prompt_tokens_details or counts.input_tokens_details or PromptDetails()
-    cached = details.cached_tokens or counts.prompt_cache_hit_tokens or counts.cached_tokens or 0
-    cached = min(max(cached, 0), prompt)
-    written = min(max(details.cache_write_tokens or 0, 0), prompt - cached)
+    cached = details.cached_tokens or counts.prompt_cache_hit_tokens or counts.cached_tokens
+    cached = min(max(cached or counts.cache_read_input_tokens or 0, 0), prompt)
+    new = details.cache_write_tokens or details.cache_creation_tokens or details.cached_creation_tokens
+    written = min(max(new or counts.cache_creation_input_tokens or 0, 0), prompt - cached)
     spent = counts.completion_tokens_details or counts.output_tokens_details or CompletionDetails()
     thinking = spent.reasoning_tokens or 0
     if thinking and counts.total_tokens == prompt + output + thinking:

@@ -13,7 +13,9 @@ from translation.providers.openai_responses_wire import Frame, OutputItem
 class Item:
     """An output item that has begun."""
 
-    __slots__ = ("arguments", "call", "call_id", "cited", "done", "final", "gap", "id", "kind", "length", "source")
+    __slots__ = (
+        "arguments", "call", "call_id", "cited", "done", "final", "gap", "id", "kind", "length", "source", "whole",
+    )  # fmt: skip
 
     def __init__(self, item_id: str, kind: str) -> None:
         self.id = item_id
@@ -23,6 +25,7 @@ class Item:
         self.arguments = Arguments()
         self.final = ""  # the arguments as the upstream says they are
         self.length = 0  # of the text or reasoning shown
+        self.whole = 0  # of that, what was told by the events that say it once more
         self.gap = False  # another part of its reasoning has begun
         self.cited = False  # its sources came as they were found
         self.source = ""  # a summary and the reasoning itself may both come: the first one is shown
@@ -102,6 +105,17 @@ class Items:
             if found is not None and found.kind == kind and not found.done:
                 return found
         return self._only(frame, item_id, kind) or self.begin(frame, item_id, kind)
+
+    def silent(self, frame: Frame, kind: str) -> Item | None:
+        """The item that an event says once more, if nothing of it came in pieces; one that is done has been said."""
+        known = self._known.get(frame.item_id or "")
+        if known is not None and known.kind == kind and known.length > known.whole:
+            return None
+        named = [self._known.get(name) for name in (frame.item_id, frame.output_index) if name is not None]
+        like = [item for item in named or self.begun[-1:] if item is not None and item.kind == kind]
+        if any(item.done or item.length > item.whole for item in like):
+            return None
+        return self.find(frame, frame.item_id or "", kind)
 
     def _only(self, frame: Frame, item_id: str, kind: str) -> Item | None:
         """The one open item of this kind, where the event does not say which it means, or the item has no name."""

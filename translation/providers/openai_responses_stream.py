@@ -28,25 +28,26 @@ from translation.providers.openai_responses_state import PHASES, State, TextStat
 from translation.providers.openai_responses_wire import (
     FRAME,
     INCOMPLETE,
-    ITEM,
-    RESPONSE,
-    Details,
+    Cut,
     Frame,
     OutputItem,
     Response,
     exclusive,
+    item_of,
     odd_frame,
+    response_of,
     written,
 )
 from translation.refusals import Complaint, cried, read
-from translation.sse import SSEDecoder, apart
+from translation.sse import SSEDecoder, apart, is_idle
 from translation.unicode import Halves, check_utf8
 from translation.unreadable import UNREADABLE
 from translation.values import Tool
 
-UNENDED = ("in_progress", "queued")  # some servers forget to say so in the response itself
+ENDED = ("completed", "incomplete", "failed", "cancelled")  # else the event tells: `in_progress`, `requires_action`
+ALL = {f"response.{status}": status for status in ENDED} | {"response.done": "completed"}
 NAMELESS = "the upstream sent a function_call without a name"
-FILTERED = Details(reason="content_filter")
+FILTERED = Cut(reason="content_filter")
 SILENT = Complaint("the upstream's response failed without a reason")
 
 
@@ -96,13 +97,12 @@ class ResponsesStream:
         return out
 
     def _frame(self, name: str, data: bytes, out: list[Event]) -> None:
-        if not (marker := data.strip()):
-            return  # to keep the connection alive
-        if marker == b"[DONE]":
-            if not self._items.begun:
-                raise UpstreamProtocolError("the upstream's answer holds no output")
-            self._finish(Response(), "completed", out)
-            return
+        if not data.startswith(b"{"):
+            if is_idle(name, data):
+                return
+            if data.strip() == b"[DONE]":
+                self._done_marker(out)
+                return
         check_utf8(data)
         try:
             frame = FRAME.decode(data)
@@ -110,12 +110,25 @@ class ResponsesStream:
             if len(parts := apart(data)) > 1:
                 self._apart(name, parts, out)
                 return
-            frame = odd_frame(data, self._halves, HANDLERS)
-        if not frame.type and name in HANDLERS:
+            frame = odd_frame(data, self._halves, KNOWN)
+        if not frame.type and name in KNOWN:
             frame = replace(frame, type=name)  # some gateways say it outside of the data only
         handler = HANDLERS.get(frame.type)
         if handler is not None:
             handler(self, frame, out)
+        else:
+            self._last(frame, data, out)
+
+    def _done_marker(self, out: list[Event]) -> None:
+        if not self._items.begun:
+            raise UpstreamProtocolError("the upstream's answer holds no output")
+        self._finish(Response(), "completed", out)
+
+    def _last(self, frame: Frame, data: bytes, out: list[Event]) -> None:
+        """What ends the answer, if it does."""
+        if frame.type in ALL:
+            # Some gateways send the response itself where the event should hold it.
+            self._completed(frame.type, data if bytes(frame.response) in (b"", b"null") else frame.response, out)
         elif frame.type == "error" or bytes(frame.error) not in (b"", b"null"):
             self._end(Failed(in_band(read(data) or SILENT)), out)
         elif not frame.type and (complaint := read(data)):
@@ -147,6 +160,14 @@ class ResponsesStream:
     def _thought(self, frame: Frame, out: list[Event]) -> None:
         self._think(frame, "text", frame.delta or "", out)
 
+    def _once_more(self, frame: Frame, out: list[Event]) -> None:
+        """The whole of what came in pieces; of some servers it is all that comes."""
+        kind, delta = WHOLES[frame.type]
+        item, text = self._items.silent(frame, kind), frame.text or frame.refusal
+        if text and item is not None:
+            delta(self, replace(frame, delta=text), out)
+            item.whole = item.length
+
     def _summary_part(self, frame: Frame, out: list[Event]) -> None:
         item = self._items.find(frame, frame.item_id or "", "reasoning")
         item.gap = item.length > 0
@@ -169,10 +190,10 @@ class ResponsesStream:
     # ------------------------------------------------------------ items
 
     def _created(self, frame: Frame, out: list[Event]) -> None:
-        self._response_id = RESPONSE.decode(frame.response or b"{}").id or ""
+        self._response_id = response_of(frame.response or b"{}").id or ""
 
     def _added(self, frame: Frame, out: list[Event]) -> None:
-        item = ITEM.decode(frame.item)
+        item = item_of(frame.item)
         opened = self._items.find(frame, item.id or "", item.type)
         if item.type != "function_call" or not item.name:
             return
@@ -199,7 +220,7 @@ class ResponsesStream:
         return found or name
 
     def _done(self, frame: Frame, out: list[Event]) -> None:
-        item = ITEM.decode(frame.item)
+        item = item_of(frame.item)
         opened = self._items.find(frame, item.id or "", item.type)
         opened.done = True
         self._item(opened, item, frame.item, out)
@@ -270,15 +291,14 @@ class ResponsesStream:
 
     # ------------------------------------------------------------ the end
 
-    def _completed(self, frame: Frame, out: list[Event]) -> None:
-        response = RESPONSE.decode(frame.response or b"{}")
-        said = frame.type.removeprefix("response.")
-        self._conclude(response, said if response.status in UNENDED else response.status or said, out)
+    def _completed(self, kind: str, told: Raw | bytes, out: list[Event]) -> None:
+        response = response_of(told)
+        self._conclude(response, response.status if response.status in ENDED else ALL[kind], out)
 
     def _rest(self, response: Response, status: str, out: list[Event]) -> None:
         """Some gateways tell all of it at the end, or all of one kind, or the last of a kind, or only what is done."""
         raws = response.output or ()
-        output = list(map(ITEM.decode, raws))
+        output = list(map(item_of, raws))
         if self._items.told_all(output):
             return
         untold = self._items.untold(output)
@@ -294,7 +314,7 @@ class ResponsesStream:
 
     def _conclude(self, response: Response, status: str, out: list[Event]) -> None:
         self._rest(response, status, out)
-        if status == "failed" or bytes(response.error) not in (b"", b"null"):
+        if status == "failed" or response.failed:
             complaint = read(b'{"error":%b}' % bytes(response.error)) or SILENT
             if complaint.code in POLICIES:
                 self._refusal.append(complaint.message)
@@ -311,7 +331,7 @@ class ResponsesStream:
             raise UpstreamProtocolError("a character of a tool call is not whole")
         reason: Reason = "refusal" if self._refusal else "tool_use" if self._calls else "stop"
         if status == "incomplete":
-            cut = (response.incomplete_details or Details()).reason or ""
+            cut = (response.incomplete_details or Cut()).reason or ""
             if cut not in INCOMPLETE:
                 raise UpstreamProtocolError(f"unknown incomplete_details.reason {cut!r}")
             reason = INCOMPLETE[cut]
@@ -329,7 +349,14 @@ class ResponsesStream:
         out.append(event)
 
 
-HANDLERS: dict[str, Callable[[ResponsesStream, Frame, list[Event]], None]] = {
+Handler = Callable[[ResponsesStream, Frame, list[Event]], None]
+WHOLES: dict[str, tuple[str, Handler]] = {
+    "response.output_text.done": ("message", ResponsesStream._text),
+    "response.refusal.done": ("message", ResponsesStream._refused),
+    "response.reasoning_summary_text.done": ("reasoning", ResponsesStream._summary),
+    "response.reasoning_text.done": ("reasoning", ResponsesStream._thought),
+}
+HANDLERS: dict[str, Handler] = {
     "response.output_text.delta": ResponsesStream._text,
     "response.function_call_arguments.delta": ResponsesStream._fragment,
     "response.reasoning_summary_text.delta": ResponsesStream._summary,
@@ -341,8 +368,6 @@ HANDLERS: dict[str, Callable[[ResponsesStream, Frame, list[Event]], None]] = {
     "response.created": ResponsesStream._created,
     "response.output_item.added": ResponsesStream._added,
     "response.output_item.done": ResponsesStream._done,
-    "response.completed": ResponsesStream._completed,
-    "response.incomplete": ResponsesStream._completed,
-    "response.failed": ResponsesStream._completed,
-    "response.cancelled": ResponsesStream._completed,
+    **dict.fromkeys(WHOLES, ResponsesStream._once_more),
 }
+KNOWN = {*HANDLERS, *ALL}

@@ -8,7 +8,7 @@ from translation.errors import UpstreamProtocolError
 from translation.events import Event, Failed
 from translation.providers.openai_responses_errors import in_band
 from translation.providers.openai_responses_stream import ResponsesStream
-from translation.providers.openai_responses_wire import RESPONSE
+from translation.providers.openai_responses_wire import response_of
 from translation.refusals import read
 from translation.sse import MAX_EVENT
 from translation.unicode import check_utf8, without_halves
@@ -39,9 +39,9 @@ class ResponsesWhole(ResponsesStream):
     def _frame(self, name: str, data: bytes, out: list[Event]) -> None:
         check_utf8(data)
         try:
-            response = RESPONSE.decode(data)
+            response = response_of(data)
         except msgspec.DecodeError:
-            response = RESPONSE.decode(without_halves(data))
+            response = response_of(without_halves(data))
         if not response.output and (
             response.status is None or (response.status, response.output) == ("completed", None)
         ):
@@ -51,4 +51,5 @@ class ResponsesWhole(ResponsesStream):
             self._end(Failed(in_band(complaint)), out)
             return
         self._response_id = response.id or ""
-        self._conclude(response, response.status or "completed", out)
+        status = "completed" if response.status == "requires_action" else response.status
+        self._conclude(response, status or "completed", out)

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from translation.events import Reason
+from translation.fitting import NOTHING, Spare, fitted
 from translation.unicode import Halves
 from translation.values import Usage
 
@@ -42,16 +43,22 @@ class OutputItem(Struct, frozen=True):
         return sum(len(part.text or "") for part in self.content or ())
 
 
-class Details(Struct, frozen=True):
+class Cut(Struct, frozen=True):
     reason: str | None = None
+
+
+class Details(Spare, frozen=True):
     cached_tokens: int | None = None
     cache_write_tokens: int | None = None
     reasoning_tokens: int | None = None
 
 
-class Tokens(Struct, frozen=True):
-    input_tokens: float | None = None  # some servers write a point
-    output_tokens: float | None = None
+NO_DETAILS = Details()
+
+
+class Tokens(Spare, frozen=True):
+    input_tokens: int | None = None
+    output_tokens: int | None = None
     input_tokens_details: Details | None = None
     output_tokens_details: Details | None = None
 
@@ -61,9 +68,13 @@ class Response(Struct, frozen=True):
     model: str | None = None
     status: str | None = None
     error: Raw = Raw()
-    incomplete_details: Details | None = None
+    incomplete_details: Cut | None = None
     usage: Tokens | None = None
     output: tuple[Raw, ...] | None = None
+
+    @property
+    def failed(self) -> bool:
+        return bytes(self.error) not in (b"", *NOTHING)
 
 
 class Frame(Struct, frozen=True):
@@ -71,6 +82,8 @@ class Frame(Struct, frozen=True):
     output_index: int | None = None
     item_id: str | None = None
     delta: str | None = None
+    text: str | None = None  # the whole of what came in pieces
+    refusal: str | None = None
     arguments: str | dict[str, Raw] | None = None
     summary_index: int | None = None
     item: Raw = Raw()
@@ -88,19 +101,32 @@ class Named(Struct, frozen=True):
 FRAME = msgspec.json.Decoder(Frame)
 NAMED = msgspec.json.Decoder(Named)
 ITEM = msgspec.json.Decoder(OutputItem)
-RESPONSE = msgspec.json.Decoder(Response, strict=False)  # numbers as text
+RESPONSE = msgspec.json.Decoder(Response)
+
+
+def item_of(raw: Raw) -> OutputItem:
+    try:
+        return ITEM.decode(raw)
+    except msgspec.ValidationError:
+        return ITEM.decode(fitted(bytes(raw), OutputItem))
+
+
+def response_of(raw: Raw | bytes) -> Response:
+    try:
+        return RESPONSE.decode(raw)
+    except msgspec.ValidationError:
+        return RESPONSE.decode(fitted(bytes(raw), Response))
 
 
 def odd_frame(data: bytes, halves: Halves, known: Container[str]) -> Frame:
     """An event that cannot be read as it stands; only its name where its kind, whose fields have other types, is none
     of those that are `known`."""
+    joined = halves.joined(data)
     try:
-        return FRAME.decode(halves.joined(data))
+        return FRAME.decode(joined)
     except msgspec.ValidationError:
         frame = Frame(type=NAMED.decode(data).type)
-        if frame.type in known:
-            raise
-        return frame
+        return FRAME.decode(fitted(joined, Frame)) if frame.type in known else frame
 
 
 def written(arguments: str | dict[str, Raw] | None) -> str:
@@ -109,15 +135,17 @@ def written(arguments: str | dict[str, Raw] | None) -> str:
 
 def exclusive(usage: Tokens | None, searches: int) -> Usage | None:
     """OpenAI counts cached tokens inside the input, Anthropic's three fields are exclusive. Zeros: it did not count."""
-    if usage is None or not (usage.input_tokens or usage.output_tokens):
+    if usage is None:
         return None
-    given, spent = usage.input_tokens_details or Details(), usage.output_tokens_details or Details()
-    prompt = int(usage.input_tokens or 0)
-    read = min(given.cached_tokens or 0, prompt)
-    write = min(given.cache_write_tokens or 0, prompt - read)
+    prompt, output = usage.input_tokens or 0, usage.output_tokens or 0
+    if prompt <= 0 and output <= 0:
+        return None
+    given, spent = usage.input_tokens_details or NO_DETAILS, usage.output_tokens_details or NO_DETAILS
+    read = max(0, min(given.cached_tokens or 0, prompt))
+    write = max(0, min(given.cache_write_tokens or 0, prompt - read))
     return Usage(
         input_tokens=prompt - read - write,
-        output_tokens=int(usage.output_tokens or 0),
+        output_tokens=output,
         cache_read=read,
         cache_write=write,
         thinking_tokens=spent.reasoning_tokens or 0,
