@@ -383,6 +383,7 @@ def test_nothing_is_seen_of_a_call_that_the_token_limit_cut() -> None:
     [
         ({"prompt_tokens": 10.0, "completion_tokens": "1"}, Usage(10, 1)),
         ({"prompt_tokens": -10, "completion_tokens": -1}, None),
+        ({**COUNTS, "completion_tokens_details": {"reasoning_tokens": -1}}, Usage(10, 1)),
         ({**COUNTS, "prompt_tokens_details": {"cached_tokens": 80}}, Usage(0, 1, 10)),
         (
             {"input_tokens": 10, "output_tokens": 5, "input_tokens_details": {"cached_tokens": 4}, "total_tokens": 15,

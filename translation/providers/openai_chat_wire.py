@@ -241,7 +241,7 @@ def usage_of(counts: Counts) -> Usage | None:
     new = details.cache_write_tokens or details.cache_creation_tokens or details.cached_creation_tokens
     written = min(max(new or counts.cache_creation_input_tokens or 0, 0), prompt - cached)
     spent = counts.completion_tokens_details or counts.output_tokens_details or CompletionDetails()
-    thinking = spent.reasoning_tokens or 0
+    thinking = max(spent.reasoning_tokens or 0, 0)
     if thinking and counts.total_tokens == prompt + output + thinking:
         output += thinking  # xAI counts them apart
     return Usage(prompt - cached - written, output, cached, written, thinking)
