@@ -23,6 +23,7 @@ def lowered(schema: object) -> Any:
     "schema",
     [
         CLOSED,
+        {**CLOSED, "properties": {"a": {"type": "string", "default": "x"}}},
         {**CLOSED, "title": "T", "$defs": {"N": {"type": ["string", "null"], "enum": ["x", None]}}},
         {"type": "array", "items": {"$ref": "#/$defs/N"}, "minItems": 1, "$defs": {"N": {"const": 5}}},
         {"anyOf": [{"type": "string", "format": "uri"}, {"type": "null"}], "description": "d"},
@@ -82,6 +83,11 @@ def test_what_is_in_the_subset_stays_as_it_is(schema: object) -> None:
             {"type": "object", "allOf": [{"properties": {"a": {"const": 1}}}, {"required": ["a"]}]},
             {"type": "object", "properties": {"a": {"const": 1}}, "required": ["a"], "additionalProperties": False},
         ),
+        (
+            {"description": "d", "allOf": [{"$ref": "#/$defs/N"}], "$defs": {"N": {"const": 1}}},
+            {"$ref": "#/$defs/N", "$defs": {"N": {"const": 1}}},
+        ),
+        ({"type": "string", "maxLength": 5, "description": None}, {"type": "string", "description": '{"maxLength":5}'}),
         ({"enum": [{"a": 1}]}, {"description": '{"enum":[{"a":1}]}', **ANYTHING}),
         ({"$schema": "s", "const": [1], "type": "array"}, {"type": "array", "description": '{"const":[1]}'}),
     ],
