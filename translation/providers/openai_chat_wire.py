@@ -7,6 +7,7 @@ from msgspec import Raw, Struct
 
 from translation.errors import BridgeError, UpstreamFailed, UpstreamGaveUp, UpstreamOverloaded, UpstreamProtocolError
 from translation.events import Reason
+from translation.fitting import NOTHING as NO_ERROR
 from translation.fitting import Spare, fitted
 from translation.refusals import in_band, read
 from translation.unicode import check_utf8, without_halves
@@ -162,7 +163,7 @@ def decode_chunk(data: bytes) -> Chunk:
         chunk = _decode(data)
     except UNREADABLE as error:
         chunk = _odd_chunk(data, error)
-    if chunk.choices is None or (chunk.error and bytes(chunk.error) != b"null"):
+    if chunk.choices is None or (chunk.error and bytes(chunk.error) not in NO_ERROR):
         complaint = read(data)
         if complaint:
             raise in_band(complaint)

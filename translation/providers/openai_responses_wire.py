@@ -74,7 +74,11 @@ class Response(Struct, frozen=True):
 
     @property
     def failed(self) -> bool:
-        return bytes(self.error) not in (b"", *NOTHING)
+        return is_error(self.error)
+
+
+def is_error(told: Raw) -> bool:
+    return bytes(told) not in (b"", *NOTHING)
 
 
 class Frame(Struct, frozen=True):
