@@ -34,6 +34,13 @@ OPEN_OBJECT = re.compile(r"\.properties: should be non-empty for OBJECT type")
 WORDED = (  # refusals that do not name the parameter, or one inside of it
     # Of an organisation that is not verified: summaries are left out, answers come whole.
     (re.compile(r"verified to generate reasoning summaries", re.IGNORECASE), ("reasoning.summary",)),
+    (  # Anthropic's, of all strict tools of a request together
+        re.compile(
+            r"too many (?:strict tools|optional parameters|parameters with union types)|compiled grammar is too large",
+            re.IGNORECASE,
+        ),
+        ("tools.strict",),
+    ),
     (re.compile(r"\btext\.verbosity\b"), ("text.verbosity",)),  # beside it stands the form of the answer
     (re.compile(r"verified to stream this model", re.IGNORECASE), ("stream", "stream_options")),
     (re.compile(r"encrypted content is not supported with this model", re.IGNORECASE), ("include",)),
