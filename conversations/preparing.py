@@ -126,12 +126,9 @@ async def prepare(
         size = size_of(received)
     small = size < LARGE
     hydrated = hydrate(received, hashes, snapshot) if small else await beside(size, hydrate, received, hashes, snapshot)
+    given = (hydrated, route, offered, stored)
     try:
-        aimed = (
-            aim(hydrated, route, offered, stored)
-            if small
-            else await beside(size, aim, hydrated, route, offered, stored)
-        )
+        aimed = aim(*given) if small else await beside(size, aim, *given)
     except InvalidRequest as error:
         raise told_place(error, hydrated.messages, request.messages) from None
     return Prepared(

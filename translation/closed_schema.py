@@ -14,7 +14,7 @@ from translation.unreadable import UNREADABLE
 
 FORMATS = ("date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid")
 INNER = frozenset(("properties", "items", "anyOf", "allOf", "$defs", "definitions"))
-KEPT = frozenset(("type", "title", "description", "required", *INNER))
+KEPT = frozenset(("type", "title", "description", "default", "required", *INNER))
 SILENT = frozenset(("$schema", "$id", "$comment", "additionalProperties"))
 SAID = frozenset(("type", "anyOf", "allOf", "enum", "const"))  # one of them is in every node
 _SEEN: Memo[bytes] = Memo(budget=4 * 1024 * 1024, largest=256 * 1024)
@@ -42,6 +42,7 @@ class _Closing:
     def node(self, given: Any) -> dict[str, Any]:
         if not isinstance(given, dict):
             return ANYTHING
+        given = _referred(given)
         if isinstance(given.get("$ref"), str):  # beside which nothing may stand
             named = ("$ref", "$defs", "definitions")
             return {word: inside(word, value, self.node) for word, value in given.items() if word in named}
@@ -67,6 +68,13 @@ class _Closing:
         return {"anyOf" if word == "oneOf" else word: value for word, value in node.items()}
 
 
+def _referred(node: dict[str, Any]) -> dict[str, Any]:
+    """One reference in `allOf`, as pydantic 1 writes described fields, is the reference: none may stand there."""
+    parts = sequence(node.get("allOf"))
+    alone = parts[0] if len(parts) == 1 else None
+    return node | alone if isinstance(alone, dict) and "$ref" in alone else node
+
+
 def _told(node: dict[str, Any], out: dict[str, Any]) -> dict[str, Any]:
     """With what is lost of the node in its description."""
     told = {word: value for word, value in node.items() if word not in out and word not in SILENT}
@@ -76,7 +84,8 @@ def _told(node: dict[str, Any], out: dict[str, Any]) -> dict[str, Any]:
         told["additionalProperties"] = node["additionalProperties"]
     if told:
         words = msgspec.json.encode(told).decode()
-        out["description"] = f"{out['description']}\n\n{words}" if "description" in out else words
+        said = out.get("description")
+        out["description"] = f"{said}\n\n{words}" if isinstance(said, str) and said else words
     return out if SAID & out.keys() else out | ANYTHING
 
 

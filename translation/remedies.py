@@ -31,9 +31,17 @@ KEPT = frozenset(
 RENAMED = re.compile(r"'(?P<old>\w+)' is not supported.*?\buse '(?P<new>\w+)' instead", re.IGNORECASE | re.DOTALL)
 TOOLS_WITHOUT_REASONING = re.compile(r"function tools with reasoning_effort are not supported", re.IGNORECASE)
 OPEN_OBJECT = re.compile(r"\.properties: should be non-empty for OBJECT type")
-WORDED = (  # refusals that do not name the parameter
+WORDED = (  # refusals that do not name the parameter, or one inside of it
     # Of an organisation that is not verified: summaries are left out, answers come whole.
     (re.compile(r"verified to generate reasoning summaries", re.IGNORECASE), ("reasoning.summary",)),
+    (  # Anthropic's, of all strict tools of a request together
+        re.compile(
+            r"too many (?:strict tools|optional parameters|parameters with union types)|compiled grammar is too large",
+            re.IGNORECASE,
+        ),
+        ("tools.strict",),
+    ),
+    (re.compile(r"\btext\.verbosity\b"), ("text.verbosity",)),  # beside it stands the form of the answer
     (re.compile(r"verified to stream this model", re.IGNORECASE), ("stream", "stream_options")),
     (re.compile(r"encrypted content is not supported with this model", re.IGNORECASE), ("include",)),
     (re.compile(r"reasoning is mandatory for this endpoint", re.IGNORECASE), ("reasoning",)),  # OpenRouter
@@ -90,7 +98,7 @@ def remedy(error_body: bytes, sent: UpstreamRequest) -> Remedy | None:
     names = [given[name] for name in (*_refused(words), *map(_top, param)) if name in given]
     if "max_completion_tokens" in names:
         return Remedy(words, rename=(("max_completion_tokens", "max_tokens"),))
-    drop = _worded(words) or tuple(dict.fromkeys(name for name in names if name not in KEPT))
+    drop = _worded(f"{words} {complaint.param}") or tuple(dict.fromkeys(name for name in names if name not in KEPT))
     return Remedy(words, drop=drop) if drop else None
 
 

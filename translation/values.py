@@ -163,7 +163,7 @@ class Message(Struct, frozen=True, dict=True):
     blocks: tuple[Block, ...]
     raw: bytes = b""  # the message as the client wrote it; b"" once the bridge changed or made it
     origin: Origin | None = None  # set by hydration on assistant messages that the bridge delivered
-    options: tuple[str, ...] = ()  # fields beside role and content that only Anthropic knows: `clear_at`
+    options: tuple[str, ...] = ()  # fields beside role and content that few know: `clear_at`, a chat client's `name`
     effort: str = ""  # which a system message sets for what follows it
 
     @once

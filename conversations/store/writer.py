@@ -7,7 +7,7 @@ waiters (the database stalls; they answer 529), and new writes are refused until
 its request's patience, behind whatever batch.
 
 A transaction of sixteen costs half of what two of eight do. So after one that had company the next waits a moment for
-more; a write that comes alone never waits.
+more; where writes come one by one none waits.
 """
 
 import asyncio

@@ -99,8 +99,8 @@ def test_a_page_that_fails_is_no_json(conversation: Conversation, monkeypatch: p
     assert (page.status_code, page.headers["content-type"]) == (500, "text/html; charset=utf-8")
 
 
-def test_an_operator_is_granted_what_decides_about_something_and_in_words(browser: Client) -> None:
-    for path in ("auth/user/1/change/", "auth/group/add/"):
+def test_an_operator_is_granted_what_decides_about_something_and_in_words(browser: Client, operator: User) -> None:
+    for path in (f"auth/user/{operator.pk}/change/", "auth/group/add/"):
         page = browser.get(f"/admin/{path}").text
         for words in ("Conversations: read what was said", "Tool calls: forget", "Operators: see", "Routes: delete"):
             assert f">{words}</option>" in page

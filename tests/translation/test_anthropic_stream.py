@@ -111,6 +111,13 @@ def test_a_delta_that_is_only_carried_passes_where_the_bridge_runs_tools() -> No
     assert shown == blocks
 
 
+def test_a_ping_passes_where_it_stands_inside_of_a_call() -> None:
+    case = capture("thinking_and_parallel_calls")
+    place = case.upstream.index(b"\n\n", case.upstream.index(b'"partial_json":""')) + 2
+    said = case.upstream[:place] + b'event: ping\ndata: {"type":"ping"}\n\n' + case.upstream[place:]
+    assert passed(case, [said])[0] == said
+
+
 def test_what_follows_the_end_does_not_pass() -> None:
     case = capture("message_stop_twice")
     first = case.upstream.index(b"event: message_stop")

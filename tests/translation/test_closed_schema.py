@@ -7,9 +7,13 @@ import pytest
 from msgspec.structs import replace
 
 from translation.adapter import Target
+from translation.adapters import healed
 from translation.closed_schema import ANYTHING, closed
+from translation.errors import UpstreamRefused
+from translation.openai_client.parse import parse
 from translation.providers.anthropic import Anthropic
 from translation.providers.profiles import PROFILES
+from translation.remedies import remembered
 from translation.values import Message, Request, Text, Tool
 
 CLOSED = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}
@@ -23,6 +27,7 @@ def lowered(schema: object) -> Any:
     "schema",
     [
         CLOSED,
+        {**CLOSED, "properties": {"a": {"type": "string", "default": "x"}}},
         {**CLOSED, "title": "T", "$defs": {"N": {"type": ["string", "null"], "enum": ["x", None]}}},
         {"type": "array", "items": {"$ref": "#/$defs/N"}, "minItems": 1, "$defs": {"N": {"const": 5}}},
         {"anyOf": [{"type": "string", "format": "uri"}, {"type": "null"}], "description": "d"},
@@ -82,6 +87,11 @@ def test_what_is_in_the_subset_stays_as_it_is(schema: object) -> None:
             {"type": "object", "allOf": [{"properties": {"a": {"const": 1}}}, {"required": ["a"]}]},
             {"type": "object", "properties": {"a": {"const": 1}}, "required": ["a"], "additionalProperties": False},
         ),
+        (
+            {"description": "d", "allOf": [{"$ref": "#/$defs/N"}], "$defs": {"N": {"const": 1}}},
+            {"$ref": "#/$defs/N", "$defs": {"N": {"const": 1}}},
+        ),
+        ({"type": "string", "maxLength": 5, "description": None}, {"type": "string", "description": '{"maxLength":5}'}),
         ({"enum": [{"a": 1}]}, {"description": '{"enum":[{"a":1}]}', **ANYTHING}),
         ({"$schema": "s", "const": [1], "type": "array"}, {"type": "array", "description": '{"const":[1]}'}),
     ],
@@ -122,3 +132,45 @@ def test_claude_is_held_to_what_it_can_be_held_to() -> None:
         {"name": "loose", "input_schema": msgspec.json.decode(bounded)},
     ]
     assert [note.rule for note in sent.notes] == ["schema-lowered", "strict-dropped"]
+
+
+CLAUDE = Target("anthropic", "claude-opus-5", PROFILES["anthropic"])
+
+
+def offering(number: int) -> Request:
+    functions = [{"name": f"f{place}", "parameters": CLOSED, "strict": True} for place in range(number)]
+    offered = [{"type": "function", "function": function} for function in functions]
+    return parse(
+        msgspec.json.encode({"model": "m", "messages": [{"role": "user", "content": "a"}], "tools": offered})
+    ).request
+
+
+def strict(sent: bytes) -> int:
+    return sum(tool.get("strict", False) for tool in msgspec.json.decode(sent)["tools"])
+
+
+@pytest.mark.parametrize(("number", "held"), [(20, 20), (21, 0)])
+def test_claude_is_held_to_twenty_tools_at_once(number: int, held: int) -> None:
+    """`Too many strict tools (21). The maximum number of strict tools supported is 20.`"""
+    sent = Anthropic().build(offering(number), CLAUDE)
+    assert strict(sent.body) == held
+    assert [note.rule for note in sent.notes] == ["strict-dropped"] * (not held)
+
+
+def test_tools_that_are_too_much_together_are_not_strict() -> None:
+    words = "The compiled grammar is too large, which would cause performance issues. Simplify your tool schemas or "
+    words += "reduce the number of strict tools."
+    error = msgspec.json.encode({"type": "error", "error": {"type": "invalid_request_error", "message": words}})
+    request = offering(2)
+    cured = healed(request, CLAUDE, Anthropic().build(request, CLAUDE), UpstreamRefused(words), error)
+    assert cured is not None
+    assert cured.remedy is not None
+    assert strict(cured.sent.body) == 0
+    known = replace(CLAUDE, profile=remembered(CLAUDE.profile, cured.remedy))
+    assert Anthropic().build(request, known).body == cured.sent.body
+    schema = {"type": "json_schema", "json_schema": {"name": "n", "schema": CLOSED}}
+    formed = parse(
+        msgspec.json.encode({"model": "m", "messages": [{"role": "user", "content": "a"}], "response_format": schema})
+    )
+    sent = Anthropic().build(formed.request, CLAUDE)
+    assert healed(formed.request, CLAUDE, sent, UpstreamRefused(words), error) is None

@@ -197,3 +197,13 @@ def test_less_than_nothing_is_no_count_of_a_server_like_anthropic() -> None:
     whole = {**message, "content": [], "stop_reason": "end_turn"}
     for body in (streamed, msgspec.json.encode(whole)):
         assert answer("anthropic", body) == ([], "end_turn", Usage(7, 5))
+
+
+@pytest.mark.parametrize("nothing", [None, False, "", [], {}])
+def test_no_error_is_none_however_it_is_written(nothing: object) -> None:
+    none = {"error": nothing}
+    assert answer("openai", sse(chunk({"content": "hello"}) | none, STOP | none))[:2] == (SAID, "end_turn")
+    begun: Json = {"type": "response.in_progress", **none}
+    over: Json = {"type": "response.completed", "response": {"status": "completed", **none}}
+    said: Json = {"type": "response.output_text.delta", "delta": "hello"}
+    assert answer("openai-responses", sse(begun, said, over))[:2] == (SAID, "end_turn")

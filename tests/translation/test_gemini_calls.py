@@ -53,6 +53,22 @@ def test_pieces_may_be_written_with_pythons_names() -> None:
     assert calls(answer("gemini", body)[0]) == [("Read", ARGUMENTS)]
 
 
+def test_names_in_a_path_may_be_quoted_either_way() -> None:
+    values = at("$[\"a.b\"]['it\\'s']", stringValue="x"), at("$['a.b'].c", stringValue="y")
+    stream = map(said, (BEGUN, piece(*values), END))
+    assert calls(answer("gemini", sse(*stream, STOP))[0]) == [("Read", {"a.b": {"it's": "x", "c": "y"}})]
+
+
+def test_a_piece_without_a_text_adds_nothing_to_one() -> None:
+    stream = map(said, (BEGUN, piece(at("$.a", stringValue="x")), piece(at("$.a")), END))
+    assert calls(answer("gemini", sse(*stream, STOP))[0]) == [("Read", {"a": "x"})]
+
+
+def test_a_call_in_one_piece_has_its_values() -> None:
+    whole = piece(at("$.a", stringValue="x"), name="Read", more=False)
+    assert calls(answer("gemini", sse(said(whole), STOP))[0]) == [("Read", {"a": "x"})]
+
+
 def test_several_calls_in_pieces_follow_each_other() -> None:
     other = {"functionCall": {"name": "Bash", "args": {"path": "c"}}}
     stream = map(said, (BEGUN, VALUES[0], END, BEGUN, END, other))
@@ -68,7 +84,9 @@ def test_several_calls_in_pieces_follow_each_other() -> None:
     [
         ((BEGUN,), "finished inside of a function call"),
         ((BEGUN, piece(name="Bash")), "inside of another"),
-        ((BEGUN, piece(at("", stringValue="a"))), "do not fit"),
+        ((BEGUN, piece(at("", stringValue="a"))), "a piece of arguments for ''"),
+        ((BEGUN, piece(at("$.a[b]", stringValue="a"))), "a piece of arguments for '$.a[b]'"),
+        ((BEGUN, piece(at(f"$.a[{'1' * 5000}]", stringValue="a"))), "a piece of arguments for '$.a[111"),
         ((BEGUN, piece(at("$[0]", stringValue="a"))), "do not fit"),
         ((BEGUN, piece(at("$.a[5]", stringValue="a"))), "do not fit"),
         ((BEGUN, piece(at("$.a", stringValue="a")), piece(at("$.a.b", stringValue="a"))), "do not fit"),

@@ -383,6 +383,7 @@ def test_nothing_is_seen_of_a_call_that_the_token_limit_cut() -> None:
     [
         ({"prompt_tokens": 10.0, "completion_tokens": "1"}, Usage(10, 1)),
         ({"prompt_tokens": -10, "completion_tokens": -1}, None),
+        ({**COUNTS, "completion_tokens_details": {"reasoning_tokens": -1}}, Usage(10, 1)),
         ({**COUNTS, "prompt_tokens_details": {"cached_tokens": 80}}, Usage(0, 1, 10)),
         (
             {"input_tokens": 10, "output_tokens": 5, "input_tokens_details": {"cached_tokens": 4}, "total_tokens": 15,
@@ -1114,6 +1115,20 @@ IDS: Json = {"item_id": "m", "output_index": 0}
 def test_a_text_that_comes_in_no_pieces_is_told_once(events: list[Json], shown: list[str]) -> None:
     content, end, _ = answer("openai-responses", sse(*events, OVER))
     assert ([block.get("thinking") or block["text"] for block in content], end) == (shown, "end_turn")
+
+
+WAYS: tuple[Json, ...] = ({}, {"item_id": "x"}, {"output_index": 0}, {"item_id": "m", "output_index": 0})
+
+
+@pytest.mark.parametrize("kind", ["output_text", "reasoning_text", "reasoning_summary_text"])
+@pytest.mark.parametrize("first", WAYS)
+@pytest.mark.parametrize("last", WAYS)
+def test_what_came_in_pieces_is_not_told_again_whatever_names_it_has(kind: str, first: Json, last: Json) -> None:
+    pieces = [{"type": f"response.{kind}.delta", "delta": piece, **first} for piece in "ab"]
+    message = {"type": "response.output_text.delta", "delta": "c", "item_id": "n", "output_index": 1}
+    events = [*pieces, whole_text(kind, "ab", **last), *([] if kind == "output_text" else [message])]
+    content, end, _ = answer("openai-responses", sse(*events, OVER))
+    assert (content[0].get("thinking") or content[0]["text"], end) == ("ab", "end_turn")
 
 
 @pytest.mark.parametrize("pieces", [[], ["No", "pe"]])

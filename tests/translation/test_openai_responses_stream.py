@@ -12,6 +12,7 @@ from translation.providers.openai_responses import OpenAIResponses
 from translation.providers.openai_responses_stream import ResponsesStream
 from translation.providers.openai_responses_whole import ResponsesWhole
 from translation.sse import MAX_EVENT
+from translation.values import Usage
 
 CASES = cases("openai-responses", "xai-responses")
 
@@ -309,6 +310,17 @@ def test_counts_of_zero_are_none() -> None:
     (finished,) = run({"type": "response.completed", "response": counted})
     assert isinstance(finished, Finished)
     assert finished.usage is None
+
+
+def test_a_count_of_less_than_nothing_is_none() -> None:
+    details = {"output_tokens_details": {"reasoning_tokens": -1}, "input_tokens_details": {"cached_tokens": -1}}
+    for told, wanted in (
+        ({"input_tokens": 7, "output_tokens": -1}, (7, 0)),
+        ({"output_tokens": 3, "input_tokens": -1}, (0, 3)),
+    ):
+        (finished,) = run({"type": "response.completed", "response": {"status": "completed", "usage": told | details}})
+        assert isinstance(finished, Finished)
+        assert finished.usage == Usage(*wanted)
 
 
 def begun(place: int, **item: object) -> dict[str, object]:

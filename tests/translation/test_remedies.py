@@ -372,6 +372,34 @@ def test_a_sampling_parameter_that_gemini_refuses_is_dropped() -> None:
         assert heal_gemini(request, words)["generationConfig"] == {"maxOutputTokens": 5, "topK": 100}
 
 
+def test_a_seed_that_gemini_refuses_is_dropped() -> None:
+    request = Request(model="m", messages=(HELLO,), max_tokens=5, extras=b'{"seed":7}')
+    words = "Unsupported parameter: 'seed' is not supported with this model."
+    assert heal_gemini(request, words)["generationConfig"] == {"maxOutputTokens": 5}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Unsupported parameter: 'text.verbosity' is not supported with this model.",
+        "Unsupported value: 'low' is not supported with the 'gpt-4o' model. Supported values are: 'medium'.",
+    ],
+)
+def test_the_form_of_the_answer_stays_where_only_its_verbosity_is_refused(words: str) -> None:
+    target = Target("openai-responses", "gpt-4o", PROFILES["openai-responses"])
+    request = Request(model="m", messages=(HELLO,), max_tokens=50, extras=b'{"verbosity":"low"}')
+    error = msgspec.json.encode({"error": {"message": words, "param": "text.verbosity"}})
+    cured = healed(request, target, OpenAIResponses().build(request, target), UpstreamRefused(words), error)
+    assert cured is not None
+    assert cured.remedy == Remedy(words, drop=("text.verbosity",))
+    known = replace(target, profile=remembered(target.profile, cured.remedy))
+    later = OpenAIResponses().build(replace(request, output_schema=b'{"type":"object","properties":{}}'), known)
+    assert msgspec.json.decode(later.body)["text"].keys() == {"format"}
+    assert [note.what for note in later.notes if note.rule == "parameter-dropped"] == [
+        "openai-responses takes no text.verbosity"
+    ]
+
+
 def test_a_gemini_server_that_refuses_the_ids_of_calls_gets_none() -> None:
     link = Link("toolu_1", "ping", "ping", "fc-1", b"{}", Origin("gemini", "gemini-9-flash"), 1, 0)
     called = Message("assistant", (ToolUse("toolu_1", "ping", b"{}", link),))

@@ -19,6 +19,7 @@ from translation.values import Block, Document, Image, Message, Text, Thinking, 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 ABSENT = Raw(b"")
 NOTHING = (b"", b"null")
+NOBODY = (*NOTHING, b'""')
 MAX_MESSAGES = 100_000
 PARTS = ("text", "image_url", "file")
 JPEG = "image/jpeg"
@@ -37,6 +38,10 @@ class CallWire(Struct):
     type: str = "function"
 
 
+class OldCallWire(Struct):
+    name: str | None = None
+
+
 class MessageWire(Struct):
     role: str
     content: Raw = ABSENT
@@ -45,7 +50,7 @@ class MessageWire(Struct):
     reasoning: str | None = None
     tool_calls: list[CallWire] | None = None
     tool_call_id: str | None = None
-    name: str | None = None  # of who speaks
+    name: Raw = ABSENT  # of who speaks
     function_call: Raw = ABSENT
 
 
@@ -79,6 +84,7 @@ _RAWS = msgspec.json.Decoder(list[Raw])
 _STRING = msgspec.json.Decoder(str)
 _MESSAGE = msgspec.json.Decoder(MessageWire)
 _PART = msgspec.json.Decoder(PartWire)
+_OLD_CALL = msgspec.json.Decoder(OldCallWire)
 _SEEN: Memo[Message] = Memo(budget=11 * 1024 * 1024, largest=256 * 1024)  # texts are there as JSON, too
 
 
@@ -116,7 +122,7 @@ def _message(raw: bytes, path: str) -> Message:
 def _parsed(raw: bytes, path: str) -> Message:
     wire = decode(_MESSAGE, raw, path)
     content = _content(wire.content, path + ".content")
-    options = ("name",) if wire.name else ()
+    options = ("name",) if bytes(wire.name) not in NOBODY else ()
     match wire.role:
         case "user":
             return Message("user", content, options=options)
@@ -141,7 +147,7 @@ def _told(content: tuple[Block, ...], path: str) -> tuple[Block, ...]:
 
 
 def _answer(wire: MessageWire, content: tuple[Block, ...], path: str) -> tuple[Block, ...]:
-    if bytes(wire.function_call) not in NOTHING:
+    if not wire.tool_calls and _is_call(bytes(wire.function_call), path + ".function_call"):
         raise wrong(path + ".function_call", "function_call is the old form of tool_calls")
     thought = wire.reasoning_content or wire.reasoning
     calls = enumerate(wire.tool_calls or ())
@@ -151,6 +157,11 @@ def _answer(wire: MessageWire, content: tuple[Block, ...], path: str) -> tuple[B
         *((Text(wire.refusal),) if wire.refusal else ()),
         *(_call(call, f"{path}.tool_calls.{index}") for index, call in calls),
     )
+
+
+def _is_call(old: bytes, path: str) -> bool:
+    """Servers say that there is none in many ways, and clients give back what they were told."""
+    return old.startswith(b"{") and bool(decode(_OLD_CALL, old, path).name)
 
 
 def _call(call: CallWire, path: str) -> ToolUse:

@@ -23,6 +23,7 @@ from translation.values import Message, Note, Request, ThinkingConfig, Tool, Too
 
 THREADS = "message-threads-"  # the beta that the bridge serves itself
 HOTTEST = 1.0  # OpenAI's scale goes to 2
+STRICT, MOST_STRICT = "tools.strict", 20  # among what an upstream refuses; tools in one request that may be
 Fields = dict[str, bytes]  # a JSON object: the bytes of each value
 
 _FIELDS = msgspec.json.Decoder(dict[str, Raw])
@@ -94,7 +95,7 @@ def _wanted(
         wanted["system"] = request.raw_system or dump_blocks(request.system)
     if request.tools:
         bound = not request.body and any(tool.strict for tool in request.tools)
-        told = _loosened(request.tools, notes) if bound else request.raw_tools
+        told = _loosened(request.tools, target, notes) if bound else request.raw_tools
         wanted["tools"] = told or _array([tool.raw or _tool(tool) for tool in request.tools])
     if request.stream != (given.get("stream") == b"true"):
         wanted["stream"] = b"true" if request.stream else b"false"
@@ -196,15 +197,21 @@ def _output(request: Request, notes: list[Note]) -> dict[str, object] | None:
     return value or None
 
 
-def _loosened(tools: tuple[Tool, ...], notes: list[Note]) -> bytes:
+def _loosened(tools: tuple[Tool, ...], target: Target, notes: list[Note]) -> bytes:
     """OpenAI holds a model to more than Claude can be held to, and refuses none of what is only told."""
+    bound = [tool.strict and closed(tool.schema) == tool.schema for tool in tools]
+    if sum(bound) > MOST_STRICT or (any(bound) and STRICT in target.profile.drop_params):
+        what = f"tools: Claude cannot be held to the schemas of {sum(bound)} tools at once"
+        notes.append(Note("degradation", "strict-dropped", what))
+        bound, tools = [False] * len(tools), tuple(replace(tool, strict=False) for tool in tools)
     raws = []
-    for tool in tools:
+    for tool, held in zip(tools, bound, strict=True):
         fields = _split(tool.raw or _tool(tool))
-        if tool.strict and closed(tool.schema) != tool.schema:
+        if not held:
+            fields.pop("strict", None)
+        if tool.strict and not held:
             what = f"tools: Claude cannot be held to all of the schema of {tool.name}"
             notes.append(Note("degradation", "strict-dropped", what))
-            del fields["strict"]
         raws.append(_object(fields))
     return _array(raws)
 

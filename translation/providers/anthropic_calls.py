@@ -20,7 +20,9 @@ class Call:
         self._decided = False
 
     def add(self, text: str, raw: bytes) -> list[Piece]:
-        """What can be passed on now."""
+        """What can be passed on now. Anthropic begins with an empty piece, which says nothing and so need not wait."""
+        if not (text or self._held):
+            return [(text, raw)]
         self._held.append((text, raw))
         if not self._decided:
             said = self._waiting.lstrip()

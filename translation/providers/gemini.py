@@ -38,12 +38,11 @@ class Gemini:
         able = abilities(target.model)
         declared, search = _sorted_tools(request, able, target.profile, notes)
         names = ToolNames((tool.name for tool in declared), target.profile.name_limit, letter_first=True)
-        system, config = _system(request), _config(request, able, target, notes)
+        system, config = _system(request), _config(request, able, target, notes, alone=able.mixes or not declared)
         if request.output_schema and declared and not able.mixes:
             _structure_in_words(request, system, notes)
         elif request.output_schema:
             _structure(request, config, target.profile, notes)
-        config |= _said_in_chat(request, target.profile, notes, alone=able.mixes or not declared)
         body: Part = {}
         if system:
             body["systemInstruction"] = {"parts": [{"text": text} for text in system]}
@@ -100,7 +99,8 @@ def _system(request: Request) -> list[str]:
 # ---------------------------------------------------------------- generationConfig
 
 
-def _config(request: Request, able: Abilities, target: Target, notes: list[Note]) -> Part:
+def _config(request: Request, able: Abilities, target: Target, notes: list[Note], *, alone: bool) -> Part:
+    """`alone` says whether the answer may have a form of its own."""
     config: Part = {}
     if not request.open_ended:
         config["maxOutputTokens"] = fields.answer_tokens(request, target.profile.max_output or able.max_output, notes)
@@ -119,6 +119,7 @@ def _config(request: Request, able: Abilities, target: Target, notes: list[Note]
     thinking = _thinking(request, able, target.model, notes)
     if thinking:
         config["thinkingConfig"] = thinking
+    config |= _said_in_chat(request, target.profile, notes, alone=alone)
     return _allowed(config, target, notes) if target.profile.drop_params else config
 
 

@@ -13,7 +13,8 @@ from msgspec import Raw
 from translation.errors import UpstreamProtocolError
 from translation.providers.gemini_wire import Call, Value
 
-STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\['([^']*)'\]")
+STEP = re.compile(r"\.([^.\[\]]+)|\[(\d{1,9})\]|\[(['\"])((?:[^\\]|\\.)*?)\3\]", re.DOTALL)
+ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
 class Pieces:
@@ -26,7 +27,7 @@ class Pieces:
 
     def feed(self, call: Call, signature: str) -> tuple[Call, str] | None:
         if not self.begun.name:
-            if not (call.name and call.will_continue):
+            if not call.name or not (call.will_continue or call.partial_args):
                 return call, signature
             self.begun, self._signature, self._args = call, "", {}
         elif call.name not in ("", self.begun.name):
@@ -41,13 +42,21 @@ class Pieces:
 
 
 def _put(args: dict[str, Any], value: Value) -> None:
-    """Texts come in pieces, too."""
-    steps = [int(number) if number else name or quoted for name, number, quoted in STEP.findall(value.json_path)]
+    """Texts come in pieces, too; one without a text adds nothing to them."""
+    steps = _steps(value.json_path)
     place: Any = args
     for step, following in pairwise(steps):
         place = _at(place, step, [] if isinstance(following, int) else {})
-    known, told = _at(place, steps[-1] if steps else 0, None), value.told
-    place[steps[-1]] = known + told if isinstance(known, str) and isinstance(told, str) else told
+    known, told = _at(place, steps[-1], None), value.told
+    place[steps[-1]] = known + (told if isinstance(told, str) else "") if isinstance(known, str) else told
+
+
+def _steps(path: str) -> list[str | int]:
+    """A value in the wrong place would be another call, so what of a path is not understood is an error."""
+    found = [*STEP.finditer(path)]
+    if not found or path != "$" + "".join([step[0] for step in found]):
+        raise UpstreamProtocolError(f"the upstream sent a piece of arguments for {path[:100]!r}")
+    return [int(step[2]) if step[2] else step[1] or ESCAPED.sub(r"\1", step[4]) for step in found]
 
 
 def _at(place: Any, step: str | int, empty: Any) -> Any:

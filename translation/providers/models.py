@@ -57,6 +57,14 @@ XAI_REFUSED = (
 )
 # `Unexpected role 'user' after role 'tool'` (3230), whoever serves the model: it is in Mistral's own request validator.
 MISTRAL_MODELS = ("*stral*", "*mixtral*", "*pixtral*")
+MISTRAL_EFFORTS = (
+    ("mistral-large-4*", ("low", "medium", "high")),
+    ("mistral-medium-3[-.]5*", ("none", "high")),
+    ("mistral-medium-2604*", ("none", "high")),
+    ("mistral-small-4*", ("none", "high")),
+    ("mistral-small-2603*", ("none", "high")),
+    ("mistral-small-latest", ("none", "high")),
+)
 # What its API has no word for, or other values: it refuses such a request (422).
 # fmt: off
 MISTRAL_REFUSED = (

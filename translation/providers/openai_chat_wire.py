@@ -7,6 +7,7 @@ from msgspec import Raw, Struct
 
 from translation.errors import BridgeError, UpstreamFailed, UpstreamGaveUp, UpstreamOverloaded, UpstreamProtocolError
 from translation.events import Reason
+from translation.fitting import NOTHING as NO_ERROR
 from translation.fitting import Spare, fitted
 from translation.refusals import in_band, read
 from translation.unicode import check_utf8, without_halves
@@ -162,7 +163,7 @@ def decode_chunk(data: bytes) -> Chunk:
         chunk = _decode(data)
     except UNREADABLE as error:
         chunk = _odd_chunk(data, error)
-    if chunk.choices is None or (chunk.error and bytes(chunk.error) != b"null"):
+    if chunk.choices is None or (chunk.error and bytes(chunk.error) not in NO_ERROR):
         complaint = read(data)
         if complaint:
             raise in_band(complaint)
@@ -241,7 +242,7 @@ def usage_of(counts: Counts) -> Usage | None:
     new = details.cache_write_tokens or details.cache_creation_tokens or details.cached_creation_tokens
     written = min(max(new or counts.cache_creation_input_tokens or 0, 0), prompt - cached)
     spent = counts.completion_tokens_details or counts.output_tokens_details or CompletionDetails()
-    thinking = spent.reasoning_tokens or 0
+    thinking = max(spent.reasoning_tokens or 0, 0)
     if thinking and counts.total_tokens == prompt + output + thinking:
         output += thinking  # xAI counts them apart
     return Usage(prompt - cached - written, output, cached, written, thinking)

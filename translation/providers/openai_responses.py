@@ -29,7 +29,7 @@ Body = dict[str, object]
 MIN_OUTPUT = 16  # the API refuses less
 ID_LIMIT = 64
 STATE = (b'"reasoning"', b'"web_search_call"')  # items that each are refused without the one after it
-SUMMARY = "reasoning.summary"  # among the parameters that an upstream refuses
+SUMMARY, VERBOSITY = "reasoning.summary", "text.verbosity"  # among the parameters that an upstream refuses
 
 
 class OpenAIResponses:
@@ -42,7 +42,7 @@ class OpenAIResponses:
         notes += _tools(request, target, names, body)
         system = [text.text for text in request.system if text.text.strip()]
         notes += _format(request, target, system, body)
-        body |= _caller(request, target) | _said_in_chat(request, target, body)
+        body |= _caller(request, target) | _said_in_chat(request, target, body, notes)
         if system:
             body["instructions"] = "\n\n".join(system)
         body = _remedied(body, target, notes)
@@ -191,10 +191,13 @@ def _caller(request: Request, target: Target) -> Body:
     return out
 
 
-def _said_in_chat(request: Request, target: Target, body: Body) -> Body:
+def _said_in_chat(request: Request, target: Target, body: Body, notes: list[Note]) -> Body:
     """What the API shares with chat, by its own names."""
     said: Body = dict(extras(request, target.profile))
     text: Body = {"verbosity": said.pop("verbosity")} if "verbosity" in said else {}
+    if text and VERBOSITY in target.profile.drop_params:
+        notes.append(Note("degradation", "parameter-dropped", f"{target.upstream} takes no {VERBOSITY}"))
+        text = {}
     if said.pop("response_format", None) is not None:
         text["format"] = {"type": "json_object"}
     form = body.get("text", {})

@@ -107,13 +107,12 @@ class Items:
         return self._only(frame, item_id, kind) or self.begin(frame, item_id, kind)
 
     def silent(self, frame: Frame, kind: str) -> Item | None:
-        """The item that an event says once more, if nothing of it came in pieces; one that is done has been said."""
-        known = self._known.get(frame.item_id or "")
-        if known is not None and known.kind == kind and known.length > known.whole:
-            return None
-        named = [self._known.get(name) for name in (frame.item_id, frame.output_index) if name is not None]
-        like = [item for item in named or self.begun[-1:] if item is not None and item.kind == kind]
-        if any(item.done or item.length > item.whole for item in like):
+        """The item that an event says once more, if nothing of it came in pieces; one that is done has been said. Who
+        tells in pieces tells all in pieces: servers name an item in some events only, or otherwise in each."""
+        told = [item for item in self.begun if item.kind == kind]
+        names = [name for name in (frame.item_id, frame.output_index) if name is not None]
+        meant = [self._known.get(name) for name in names] if names else told[-1:]
+        if any(item.length > item.whole for item in told) or any(item.done for item in meant if item in told):
             return None
         return self.find(frame, frame.item_id or "", kind)
 

@@ -33,6 +33,7 @@ from translation.providers.openai_responses_wire import (
     OutputItem,
     Response,
     exclusive,
+    is_error,
     item_of,
     odd_frame,
     response_of,
@@ -129,7 +130,7 @@ class ResponsesStream:
         if frame.type in ALL:
             # Some gateways send the response itself where the event should hold it.
             self._completed(frame.type, data if bytes(frame.response) in (b"", b"null") else frame.response, out)
-        elif frame.type == "error" or bytes(frame.error) not in (b"", b"null"):
+        elif frame.type == "error" or is_error(frame.error):
             self._end(Failed(in_band(read(data) or SILENT)), out)
         elif not frame.type and (complaint := read(data)):
             self._end(Failed(in_band(complaint)), out)

@@ -74,7 +74,11 @@ class Response(Struct, frozen=True):
 
     @property
     def failed(self) -> bool:
-        return bytes(self.error) not in (b"", *NOTHING)
+        return is_error(self.error)
+
+
+def is_error(told: Raw) -> bool:
+    return bytes(told) not in (b"", *NOTHING)
 
 
 class Frame(Struct, frozen=True):
@@ -137,8 +141,8 @@ def exclusive(usage: Tokens | None, searches: int) -> Usage | None:
     """OpenAI counts cached tokens inside the input, Anthropic's three fields are exclusive. Zeros: it did not count."""
     if usage is None:
         return None
-    prompt, output = usage.input_tokens or 0, usage.output_tokens or 0
-    if prompt <= 0 and output <= 0:
+    prompt, output = max(usage.input_tokens or 0, 0), max(usage.output_tokens or 0, 0)
+    if not prompt and not output:
         return None
     given, spent = usage.input_tokens_details or NO_DETAILS, usage.output_tokens_details or NO_DETAILS
     read = max(0, min(given.cached_tokens or 0, prompt))
@@ -148,6 +152,6 @@ def exclusive(usage: Tokens | None, searches: int) -> Usage | None:
         output_tokens=output,
         cache_read=read,
         cache_write=write,
-        thinking_tokens=spent.reasoning_tokens or 0,
+        thinking_tokens=max(spent.reasoning_tokens or 0, 0),
         searches=searches,
     )

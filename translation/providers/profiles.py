@@ -5,6 +5,7 @@ from typing import Literal
 from msgspec import Struct
 
 from translation.providers.models import (
+    MISTRAL_EFFORTS,
     MISTRAL_MODELS,
     MISTRAL_REFUSED,
     OPENAI_EFFORTS,
@@ -309,14 +310,7 @@ PROFILES: dict[str, Profile] = {
             drop_params=MISTRAL_REFUSED,
             rename_params=(("seed", "random_seed"),),
             effort_field="reasoning_effort",  # refused by models that have none
-            efforts=(
-                ("mistral-large-4*", ("low", "medium", "high")),
-                ("mistral-medium-3[-.]5*", ("none", "high")),
-                ("mistral-medium-2604*", ("none", "high")),
-                ("mistral-small-4*", ("none", "high")),
-                ("mistral-small-2603*", ("none", "high")),
-                ("mistral-small-latest", ("none", "high")),
-            ),
+            efforts=MISTRAL_EFFORTS,
             id_length=9,
             stop_limit=0,
             answers_results=("*",),

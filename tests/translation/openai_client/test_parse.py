@@ -184,6 +184,25 @@ def test_a_wrong_call_is_named_by_its_path(call: object, complaint: str) -> None
     assert refused(HELLO, {"role": "assistant", "tool_calls": [call]}).startswith(complaint)
 
 
+@pytest.mark.parametrize("nothing", [{}, [], "", {"name": "", "arguments": ""}, {"name": None, "arguments": None}])
+def test_an_old_call_that_is_none_is_none(nothing: object) -> None:
+    """As servers written in Go and PHP tell it: clients give back what they were told."""
+    assert said(HELLO, {"role": "assistant", "content": "x", "function_call": nothing})[1].blocks == (Text("x"),)
+
+
+def test_an_old_call_beside_the_new_form_of_it_says_nothing_new() -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    old = {"role": "assistant", "tool_calls": [call], "function_call": call["function"]}
+    assert said(HELLO, old, {"role": "tool", "tool_call_id": "c1", "content": "1"})[1].blocks == (
+        ToolUse("c1", "f", b"{}"),
+    )
+
+
+@pytest.mark.parametrize(("name", "options"), [(None, ()), ("", ()), ("bob", ("name",)), (7, ("name",))])
+def test_whatever_a_speaker_is_called_costs_no_request(name: object, options: object) -> None:
+    assert said({**HELLO, "name": name})[0].options == options
+
+
 def test_where_only_the_system_speaks_its_last_message_is_the_users() -> None:
     request = parsed({"role": "system", "content": "a"}, {"role": "developer", "content": "b"}).request
     assert (request.system, request.messages) == ((Text("a"),), (Message("user", (Text("b"),)),))
