@@ -6,7 +6,7 @@ import re
 import msgspec
 
 from conversations.callers import digests_of, secrets_of
-from conversations.lines import Lines
+from conversations.lines import KNOWN, LARGEST, Lines
 from translation.memo import once
 
 BETAS = b"anthropic-beta"
@@ -14,7 +14,6 @@ DEFAULT_VERSION = "2023-06-01"
 STORED = 8_000  # bytes of headers that are kept with a turn
 # Also those of proxies and of whoever comes next: what sounds like a secret is one.
 SECRET = re.compile(r"auth|cookie|token|secret|password|credential|signature|api-?key|-key$", re.IGNORECASE)
-KNOWN, LARGEST = 1024, 8192  # heads that are remembered, and bytes of the largest of them
 
 
 class Head:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 LENGTH = b"content-length"
+KNOWN, LARGEST = 1024, 8192  # heads that are remembered, and bytes of the largest of them
 
 Lines = tuple[tuple[bytes, bytes], ...]
 

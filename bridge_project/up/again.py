@@ -4,9 +4,8 @@ parser made of one need not be made again. Only a request that came whole, in on
 import re
 from typing import Any, NamedTuple
 
-from conversations.lines import Lines, split
+from conversations.lines import KNOWN, LARGEST, Lines, split
 
-KNOWN, LARGEST = 1024, 8192  # heads that are remembered, and bytes of the largest of them
 KEPT = ("type", "asgi", "http_version", "root_path", "method", "path", "raw_path", "query_string")  # of the scope
 _TOLD = re.compile(rb"\r\n[Cc]ontent-[Ll]ength: ?([0-9]{1,7})(?=\r\n)")
 _END = b"\r\n\r\n"

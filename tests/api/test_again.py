@@ -11,8 +11,8 @@ import uvicorn
 
 from bridge_project.up import again
 from bridge_project.up.requests import Requests
-from conversations.heads import BETAS, KNOWN, LARGEST, Head, head_of
-from conversations.lines import split
+from conversations.heads import BETAS, Head, head_of
+from conversations.lines import KNOWN, LARGEST, split
 
 
 async def _echo(scope: Any, receive: Any, send: Any) -> None:
@@ -159,7 +159,7 @@ async def test_a_length_that_the_parser_refuses_is_refused_behind_a_known_head(p
 
 async def test_only_so_many_heads_are_remembered(port: int) -> None:
     connection = await _connected(port)
-    for number in range(again.KNOWN + 1):
+    for number in range(KNOWN + 1):
         again.remember(b"%d" % number, dict.fromkeys(again.KEPT, "") | {"headers": []})
     assert len(again.known_heads) == 1
     assert (await connection.ask(_request(b"x")))["body"] == "b'x'"
