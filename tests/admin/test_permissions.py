@@ -102,7 +102,13 @@ def test_a_page_that_fails_is_no_json(conversation: Conversation, monkeypatch: p
 def test_an_operator_is_granted_what_decides_about_something_and_in_words(browser: Client, operator: User) -> None:
     for path in (f"auth/user/{operator.pk}/change/", "auth/group/add/"):
         page = browser.get(f"/admin/{path}").text
-        for words in ("Conversations: read what was said", "Tool calls: forget", "Operators: see", "Routes: delete"):
+        for words in (
+            "Conversations: read what was said",
+            "Tool calls: forget",
+            "Operators: see",
+            "Routes: delete",
+            "Access attempts: delete",
+        ):
             assert f">{words}</option>" in page
         assert "blob" not in page
         assert "Can " not in page
