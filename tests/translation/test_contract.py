@@ -38,6 +38,32 @@ SECRETS = [
         (b"EuIBCt8BAXLI2nwQp3+/abcd", b"CiQBcsjafB/late+sig="),
     ),
     Secret(
+        adapter(PROFILES["vllm"]),
+        target("vllm", "gemini-3-pro-preview"),
+        "vllm/signed_parallel_calls",
+        (
+            b'"extra_content":{"google":{"thought_signature":"EjQKMgEMOdbHJChLX75Q+/UCJjyYlm=="}}},{"id":"x9s1kq02",',
+            b'"id":"jm4owj31","type":"function","function":',
+        ),
+        (b"EjQKMgEMOdbHJChLX75Q+/UCJjyYlm==",),
+    ),
+    Secret(
+        adapter(PROFILES["vllm"]),
+        target("vllm", "gemini-3-pro"),
+        "vllm/signed_in_litellms_fields",
+        (
+            b'"provider_specific_fields":{"thought_signature":"EpgBCpUBAWkU"}}]},{"role":"tool","tool_call_id":"call_524',
+        ),
+        (b"EpgBCpUBAWkU",),
+    ),
+    Secret(
+        adapter(PROFILES["openai"]),
+        target("openai", "gemini-3-pro-preview"),
+        "openai/whole_signed_calls",
+        (b'"extra_content":{"google":{"thought_signature":"CvcQAdHN2OekY10ClPFkYA=="}}},{"id":"function-call-2",',),
+        (b"CvcQAdHN2OekY10ClPFkYA==",),
+    ),
+    Secret(
         adapter(PROFILES["openai-responses"]),
         target("openai-responses", "gpt-5.5"),
         "openai-responses/reasoning_then_call",

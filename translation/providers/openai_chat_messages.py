@@ -15,6 +15,7 @@ from translation.errors import InvalidRequest
 from translation.names import ToolNames
 from translation.outline import LONE, outline
 from translation.patterns import matches
+from translation.providers.openai_chat_state import IN_A_CALL, State, read
 from translation.toolcall_ids import CallIds
 from translation.values import (
     Block,
@@ -35,18 +36,9 @@ from translation.values import (
 
 Json = dict[str, Any]  # chat JSON, built here and encoded in openai_chat
 
-NOTHING = msgspec.Raw(b"")
 NO_OUTPUT = "(no output)"
 NO_CONTENT = "(no content)"  # a turn of which nothing may be sent: roles still alternate
 NOTED = "(results noted)"  # stands between results and what else the user said
-
-
-class State(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What this dialect keeps of an answer, to be given back: `Origin.state`."""
-
-    reasoning_content: str = ""
-    reasoning_details: msgspec.Raw = NOTHING  # OpenRouter's, signatures included
-    field: str = ""  # what the server calls its reasoning, where that is not the profile's word
 
 
 class History:
@@ -153,7 +145,11 @@ class History:
     def _call(self, use: ToolUse) -> Json:
         self._called[use.id] = use.name
         function = {"name": self._names.upstream(use.name), "arguments": use.input.decode("utf-8", "replace") or "{}"}
-        return {"id": self._ids.call(use), "type": "function", "function": function}
+        out: Json = {"id": self._ids.call(use), "type": "function", "function": function}
+        if use.link is not None and IN_A_CALL in use.link.origin.state:
+            origin = use.link.origin
+            out |= read(origin, self._target.model).call if origin.upstream == self._target.upstream else {}
+        return out
 
     def _reasoning(self, message: Message, *, calls: bool) -> Json:
         if self._replay == "tool_turns" and not calls and not self._always:
@@ -190,7 +186,7 @@ class History:
         own = [origin for origin in origins if origin is not None and origin.upstream == self._target.upstream]
         for origin in own:
             if origin.state:
-                return msgspec.json.decode(origin.state, type=State)
+                return read(origin, self._target.model)
         if not own:
             return State()
         return State("".join(block.text for block in message.blocks if isinstance(block, Thinking)))

@@ -11,8 +11,8 @@ from translation.errors import BridgeError, TruncatedStream, UpstreamFailed, Ups
 from translation.events import Event, Failed, Finished, Reason, TextDelta, ThinkingDelta
 from translation.providers.openai_chat_calls import Calls
 from translation.providers.openai_chat_echo import NOTHING_SAID, Said, news, speaks, untold
-from translation.providers.openai_chat_messages import NOTHING, State
 from translation.providers.openai_chat_search import citations
+from translation.providers.openai_chat_state import EMPTY, NOTHING, State, write
 from translation.providers.openai_chat_wire import (
     GAVE_UP,
     REASONS,
@@ -322,18 +322,18 @@ class ChatDecoder(Ending):
                 self._usage,
                 self._sequence if reason == "stop_sequence" else "",
                 self._refusal,
-                self._state(),
+                write(self._state()),
                 self._model,
                 self._notes,
             )
         )
 
-    def _state(self) -> bytes:
+    def _state(self) -> State:
         if not self._replays or not (self._reasoning or self._details):
-            return b""
+            return EMPTY
         details = merged(self._details, whole=self._whole) if self._details else NOTHING
         field = self._field if self._field != self._own_field else ""
-        return msgspec.json.encode(State("".join(self._reasoning), details, field))
+        return State("".join(self._reasoning), details, field)
 
     def _fail(self, error: BridgeError, out: list[Event]) -> None:
         if self._reason is not None:

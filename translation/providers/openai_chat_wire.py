@@ -8,12 +8,13 @@ from msgspec import Raw, Struct
 from translation.errors import BridgeError, UpstreamFailed, UpstreamGaveUp, UpstreamOverloaded, UpstreamProtocolError
 from translation.events import Reason
 from translation.fitting import Spare, fitted
+from translation.providers.openai_chat_state import NOTHING, OF_CALLS
 from translation.refusals import in_band, read
 from translation.unicode import check_utf8, without_halves
 from translation.unreadable import UNREADABLE
 from translation.values import Usage
 
-NOTHING = Raw(b"")
+EMPTIES = (b"null", b"{}", b'""')
 REASONS: dict[str, Reason] = {
     "stop": "stop",
     "eos": "stop",  # text generation servers
@@ -73,6 +74,15 @@ class Call(Struct):
     index: int | None = None
     id: str | int | None = None
     function: Function | None = None
+    # What goes back with it as it came.
+    extra_content: Raw = NOTHING
+    provider_specific_fields: Raw = NOTHING
+    thought_signature: Raw = NOTHING
+
+    @property
+    def carried(self) -> dict[str, Raw]:
+        given = (self.extra_content, self.provider_specific_fields, self.thought_signature)
+        return {name: raw for name, raw in zip(OF_CALLS, given, strict=True) if raw and bytes(raw) not in EMPTIES}
 
 
 class Part(Struct):
