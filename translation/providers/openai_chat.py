@@ -34,7 +34,9 @@ Json = dict[str, Any]  # chat JSON, encoded at the end of `build`
 
 CACHE_MARK = re.compile(rb'"cache_control"\s*+:\s*+(\{[^{}]*+\})')
 AN_HOUR = re.compile(rb'"ttl"\s*+:\s*+"1h"')
-SIGNATURE = re.compile(r"thought[_ ]?signature|invalid `signature`|encrypted_content", re.IGNORECASE)
+SIGNATURE = re.compile(
+    r"thought[_ ]?signature|invalid `signature`|thinking\.signature|encrypted_content", re.IGNORECASE
+)
 
 
 class OpenAIChat:

@@ -95,7 +95,7 @@ class Calls:
         for call, arguments in ended:
             if call.name:
                 self._start(call, out)
-                own = write(replace(state, call=call.carried))
+                own = write(replace(state, call=call.carried) if call.carried else state)
                 out.append(ToolEnded(call.number, arguments, own) if arguments else ToolDropped(call.number))
                 state = EMPTY if arguments else state
         return tuple(self._notes)

@@ -15,7 +15,7 @@ from translation.errors import InvalidRequest
 from translation.names import ToolNames
 from translation.outline import LONE, outline
 from translation.patterns import matches
-from translation.providers.openai_chat_state import IN_A_CALL, State, read
+from translation.providers.openai_chat_state import IN_A_CALL, IN_A_MESSAGE, THOUGHTS, State, read
 from translation.toolcall_ids import CallIds
 from translation.values import (
     Block,
@@ -23,6 +23,7 @@ from translation.values import (
     Image,
     Message,
     Note,
+    Origin,
     Other,
     RedactedThinking,
     Request,
@@ -69,7 +70,7 @@ class History:
             out.append({"role": self._profile.system_role, "content": system})
         messages, terse = self._request.messages, self._terse
         for index, (message, text) in enumerate(zip(messages, map(LONE, outline.all(messages)), strict=True)):
-            if text is not None and message.role in terse:
+            if text is not None and message.role in terse and (message.origin is None or not _signs(message.origin)):
                 out.append({"role": message.role, "content": text.json})
                 continue
             match message.role:
@@ -117,6 +118,7 @@ class History:
         texts: list[str] = []
         calls: list[Json] = []
         last: Block | None = None
+        stated = message.origin is not None and message.origin.state
         for block in message.blocks:
             if type(block) is Text:
                 if type(last) is Text and (last.citations or block.citations):
@@ -125,11 +127,13 @@ class History:
                     texts.append(block.text)
             elif type(block) is ToolUse:
                 calls.append(self._call(block))
+                stated = stated or (block.link is not None and block.link.origin.state)
             elif type(block) not in (Thinking, RedactedThinking):  # which go back by provenance only: `_reasoning`
                 texts.append(self._worded(block))
             last = block
         content = _lines(texts)
-        reasoning: Json = {} if self._replay == "never" else self._reasoning(message, calls=bool(calls))
+        kept = stated or self._replay != "never"
+        reasoning: Json = self._recalled(message, calls=bool(calls)) if kept else {}
         if reasoning and self._profile.think_tags:
             thought = reasoning.pop(self._profile.reasoning_field, "")
             content = _tagged(thought, self._profile.think_tags, content)
@@ -151,13 +155,24 @@ class History:
             out |= read(origin, self._target.model).call if origin.upstream == self._target.upstream else {}
         return out
 
-    def _reasoning(self, message: Message, *, calls: bool) -> Json:
-        if self._replay == "tool_turns" and not calls and not self._always:
+    def _recalled(self, message: Message, *, calls: bool) -> Json:
+        """What goes back of what this upstream told beside the answer: of a signature it alone knows what it is for."""
+        thinks = self._replay == "always" or (self._replay == "tool_turns" and (calls or self._always))
+        if not (thinks or calls or _signs(message.origin)):
             return {}
         state = self._state(message)
+        if thinks:
+            return self._reasoning(message, state, calls=calls) | state.fields
+        details = {"reasoning_details": state.reasoning_details} if calls and state.reasoning_details else {}
+        return details | state.fields
+
+    def _reasoning(self, message: Message, state: State, *, calls: bool) -> Json:
         found: Json = {}
-        if state.reasoning_details and not self._profile.reasoning_placeholder:  # else its own field is asked for
+        told = bool(self._profile.reasoning_placeholder)  # its own field is asked for
+        if state.reasoning_details and not told:
             found = {"reasoning_details": state.reasoning_details}
+        elif not THOUGHTS.isdisjoint(state.fields) and not told:
+            found = state.fields
         elif state.reasoning_content.strip():
             found = {self._field(state): state.reasoning_content}
         self._replayed += bool(found)
@@ -299,6 +314,11 @@ class History:
         if isinstance(block, ServerToolUse | ServerToolResult | Other):
             self._degrade("block-summarised", f"a `{block.type}` block was summarised as text")
         return plain.words(block)
+
+
+def _signs(origin: Origin | None) -> bool:
+    """Whether whoever made a message left more of it than words."""
+    return origin is not None and IN_A_MESSAGE in origin.state
 
 
 def _lines(texts: list[str]) -> str:

@@ -1,8 +1,9 @@
 """What a chat server needs back of an answer: fields that mean nothing to anybody else, kept as they came.
 
 Google's layer signs a call in its `extra_content`, LiteLLM in its `provider_specific_fields`, others in a bare
-`thought_signature`; OpenRouter's `reasoning_details` are the message's. A signature is of one family of models:
-a gateway hands it to another one unseen, which refuses it.
+`thought_signature`. Of the message are OpenRouter's `reasoning_details`, Claude's `thinking_blocks` (LiteLLM again),
+Copilot's `reasoning_opaque`, and the signatures of texts. A signature is of one family of models: a gateway hands it
+to another one unseen, which refuses it.
 """
 
 import re
@@ -17,9 +18,18 @@ from translation.values import Origin
 Fields = dict[str, Raw]
 
 NOTHING = Raw(b"")
-OF_MESSAGES = ("reasoning_details",)
+OF_MESSAGES = (
+    "reasoning_details",
+    "thinking_blocks",
+    "reasoning_text",
+    "reasoning_opaque",
+    "extra_content",
+    "provider_specific_fields",
+)
+THOUGHTS = {"thinking_blocks", "reasoning_opaque"}  # reasoning itself, which need not be told in words as well
 OF_CALLS = ("extra_content", "provider_specific_fields", "thought_signature")
-IN_A_CALL = b'"call":{'  # of a state that has such fields: inside of a string its quotes would be escaped
+# In a state that has such fields: inside of a string the quotes would be escaped.
+IN_A_CALL, IN_A_MESSAGE = b'"call":{', b'"fields":{'
 FAMILY = re.compile(r"(?:.*/)?([a-z]+(?:-[0-9]+)?)(?=[-.:@]|$)(?!\.[a-z])")
 # Google's word for a signature that is lost: ai.google.dev/gemini-api/docs/thought-signatures. Nobody else knows it.
 SENTINEL = Raw(b'{"google":{"thought_signature":"skip_thought_signature_validator"}}')
@@ -31,6 +41,7 @@ class State(Struct, frozen=True, omit_defaults=True):
     reasoning_content: str = ""
     reasoning_details: Raw = NOTHING  # OpenRouter's, signatures included
     field: str = ""  # what the server calls its reasoning, where that is not the profile's word
+    fields: Fields = {}  # other fields of the message
     call: Fields = {}  # fields of the one call that this is the state of
 
 
@@ -45,7 +56,7 @@ def write(state: State) -> bytes:
 def read(origin: Origin, model: str) -> State:
     """Of what this upstream made. Signatures go to the family that signed; OpenRouter's details say whose they are."""
     state = _decode(origin.state)
-    return state if _is_kin(origin.model, model) else replace(state, call={})
+    return state if _is_kin(origin.model, model) else replace(state, fields={}, call={})
 
 
 @lru_cache(maxsize=1024)

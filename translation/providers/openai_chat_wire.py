@@ -97,10 +97,16 @@ class Delta(Struct):
     content: str | list[Part] | None = None
     reasoning_content: str | list[Part] | None = None
     reasoning: str | list[Part] | None = None
+    reasoning_text: str | list[Part] | None = None  # Copilot
     reasoning_details: list[Raw] | None = None
     refusal: str | None = None
     tool_calls: list[Call] | None = None
     function_call: Function | None = None
+    # What goes back with the message as it came.
+    thinking_blocks: Raw = NOTHING  # LiteLLM in front of Claude
+    reasoning_opaque: Raw = NOTHING  # Copilot
+    extra_content: Raw = NOTHING  # Google
+    provider_specific_fields: Raw = NOTHING  # LiteLLM
     annotations: Raw = NOTHING  # what a web search found: read leniently, since nothing hangs on it
 
 
