@@ -58,6 +58,7 @@ def speaks(delta: Delta | None) -> bool:
         or delta.reasoning_text
         or delta.reasoning_details
         or delta.refusal
+        or delta.images
         or delta.tool_calls
         or delta.function_call
     )
@@ -73,6 +74,7 @@ def untold(message: Delta, said: bool, thought: bool, refused: bool, called: boo
         reasoning_text=None if thought else message.reasoning_text,
         reasoning_details=None if thought else message.reasoning_details,
         refusal=None if refused else message.refusal,
+        images=message.images,
         tool_calls=None if called else message.tool_calls,
         function_call=None if called else message.function_call,
         thinking_blocks=kept.thinking_blocks,
@@ -94,6 +96,7 @@ def news(delta: Delta | None, said: Said, thought: str, carried: Carried, calls:
         reasoning=None if delta.reasoning == thought else delta.reasoning,
         reasoning_text=None if delta.reasoning_text == thought else delta.reasoning_text,
         reasoning_details=[raw for raw in delta.reasoning_details or () if bytes(raw) not in known],
+        images=delta.images,
         tool_calls=[call for call in called if not calls.holds(call)],
         thinking_blocks=NOTHING if carried.anything else delta.thinking_blocks,
         reasoning_opaque=delta.reasoning_opaque,

@@ -12,6 +12,7 @@ from translation.events import Event, Failed, Finished, Reason, TextDelta, Think
 from translation.providers.openai_chat_calls import Calls
 from translation.providers.openai_chat_carried import Carried
 from translation.providers.openai_chat_echo import NOTHING_SAID, Said, news, speaks, untold
+from translation.providers.openai_chat_images import pictured
 from translation.providers.openai_chat_search import citations
 from translation.providers.openai_chat_state import EMPTY, State, write
 from translation.providers.openai_chat_wire import (
@@ -61,6 +62,7 @@ class ChatDecoder(Ending):
         self._field = ""  # where it stood
         self._carried = Carried()
         self._annotations: list[Raw] = []  # come before, in or after the text that they are about
+        self._shown: set[int] = set()  # of images
         self._refusal = ""
         self._reason: Reason | None = None
         self._alone = False  # it came in a chunk that said nothing else
@@ -226,12 +228,21 @@ class ChatDecoder(Ending):
                 self._say(content, out)
             else:
                 self._parts(content, out)
+        if delta.images:
+            self._show(delta.images, out)
         if delta.refusal:
             self._refusal += delta.refusal
         if delta.tool_calls:
             self._called(delta.tool_calls, out, whole=whole)
         if delta.function_call is not None:
             self._calls.feed(Call(index=0, function=delta.function_call), out, whole=False)
+
+    def _show(self, images: list[Raw], out: list[Event]) -> None:
+        """Each once: a stream may tell them again in its last message."""
+        for image in images:
+            if (known := hash(bytes(image))) not in self._shown:
+                self._shown.add(known)
+                self._say(f"\n{pictured(image)}" if self._said.anything else pictured(image), out)
 
     def _say(self, text: str, out: list[Event]) -> None:
         self._said.add(text)

@@ -100,6 +100,7 @@ class Delta(Struct):
     reasoning_text: str | list[Part] | None = None  # Copilot
     reasoning_details: list[Raw] | None = None
     refusal: str | None = None
+    images: list[Raw] | None = None  # OpenRouter, Vercel
     tool_calls: list[Call] | None = None
     function_call: Function | None = None
     # What goes back with the message as it came.
