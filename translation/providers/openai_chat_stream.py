@@ -95,8 +95,7 @@ class ChatDecoder(Ending):
             return out
         try:
             if self._body is not None:
-                self._chunk(decode_whole(b"".join(self._body)), out)
-                self._end(out, done=True)
+                self._json(b"".join(self._body).strip(), out)
             else:
                 self._frames(self._sse.close(), out)
                 self._end(out, done=False)
@@ -137,6 +136,20 @@ class ChatDecoder(Ending):
         if self._size > MAX_EVENT:
             raise UpstreamProtocolError(f"the upstream sent an answer of more than {MAX_EVENT} bytes")
         body.append(chunk)
+
+    def _json(self, body: bytes, out: list[Event]) -> None:
+        """One answer, or the chunks of a stream as servers write them that know lines only."""
+        try:
+            whole = decode_whole(body)
+        except UpstreamProtocolError:
+            if len(lines := apart(body)) < 2:
+                raise
+            self._frames([("", line.strip()) for line in lines], out)
+            self._end(out, done=False)
+        else:
+            self._chunk(whole, out)
+            lone = any(choice.delta and not choice.message for choice in whole.choices or ())  # the first line of many
+            self._end(out, done=not lone)
 
     def _frames(self, frames: list[tuple[str, bytes]], out: list[Event]) -> None:
         for name, data in frames:
