@@ -6,6 +6,8 @@
 {"detail": [{"loc", "msg"}]} or {"detail": "text"}   FastAPI
 {"errors": [{"message", "code"}]}                    Cloudflare
 {"msg", "code"}                                      many gateways
+{"error_msg", "error_code"}                          Baidu
+{"Response": {"Error": {"Message", "Code"}}}         Tencent; its gateways without the outer object
 {"base_resp": {"status_code", "status_msg"}}         MiniMax
 """
 
@@ -34,6 +36,9 @@ from translation.unreadable import UNREADABLE
 KEY = re.compile(r"(?i)\b(?:incorrect|invalid) api key|api key not valid")  # xAI says this with 400
 # MiniMax's own codes, which come inside a 200, as the statuses that others use.
 MINIMAX = {"1002": "429", "1004": "401", "1008": "402", "1039": "429", "2013": "400", "2049": "401"}
+# Baidu's, as ai.baidu.com/ai-doc/WENXINWORKSHOP/tlmyncueh has them.
+BAIDU = {"2": "503", "4": "429", "17": "429", "18": "429", "19": "429", "336003": "400", "336103": "400"}
+BAIDU |= dict.fromkeys(("6", "13", "14", "100", "110", "111"), "401")
 STATUS = re.compile("[45][0-9]{2}")
 LONGEST = 2000  # characters of an upstream's message that are passed on
 
@@ -102,6 +107,8 @@ SIGNS = (  # in an error's type or code
     ("unavailable", 503),
     ("timeout", 504),
     ("authentication", 401),
+    ("authfailure", 401),
+    ("requestlimitexceeded", 429),
     ("permission", 403),
     ("model_not_found", 404),
     ("not_found", 404),
@@ -183,7 +190,10 @@ def read(body: bytes) -> Complaint | None:
         value = value[0]  # Gemini's own compatibility layer
     if not isinstance(value, dict):
         return None
-    error = _first(value.get("errors")) if value.get("error") is None else value["error"]
+    if isinstance(value.get("Response"), dict):
+        value = value["Response"]
+    given = (value[name] for name in ("error", "Error") if value.get(name) is not None)
+    error = next(given, _first(value.get("errors")))
     if isinstance(error, list):
         error = _first(error)
     if isinstance(error, dict):
@@ -192,11 +202,16 @@ def read(body: bytes) -> Complaint | None:
         return Complaint(error, type=_word(value.get("type")), code=_word(value.get("code")))
     if error is True or value.get("object") == "error" or not value.keys().isdisjoint(("detail", "message", "msg")):
         return _complaint(value)
-    return _minimax(value.get("base_resp"))
+    return _baidu(value) or _minimax(value.get("base_resp"))
 
 
 def _first(errors: object) -> object:
     return errors[0] if isinstance(errors, list) and errors else None
+
+
+def _baidu(said: dict[str, Any]) -> Complaint | None:
+    code = _word(said.get("error_code"))
+    return Complaint(str(said["error_msg"]), code=BAIDU.get(code, code)) if said.get("error_msg") else None
 
 
 def _minimax(said: object) -> Complaint | None:
@@ -207,11 +222,13 @@ def _minimax(said: object) -> Complaint | None:
 
 
 def _complaint(error: dict[str, Any]) -> Complaint:
-    message = error.get("message") or error.get("detail") or error.get("msg") or "the upstream gave no message"
+    given = (error[name] for name in ("message", "Message", "detail", "msg") if error.get(name))
+    message = next(given, "the upstream gave no message")
     words, param = _details(message)
     inner = _passed_on(error.get("metadata"))
     words = f"{words}: {inner}" if inner else words
-    return Complaint(words, _word(error.get("type")), _word(error.get("param")) or param, _word(error.get("code")))
+    code = _word(error.get("code", error.get("Code")))
+    return Complaint(words, _word(error.get("type")), _word(error.get("param")) or param, code)
 
 
 def _passed_on(metadata: object) -> str:

@@ -8,11 +8,12 @@ from typing import Any
 import msgspec
 
 from translation.providers.gemini_contents import SENTINEL
+from translation.providers.openai_chat_state import OF_CALLS, OF_MESSAGES
 from translation.unreadable import UNREADABLE
 
 Json = dict[str, Any]
 
-FIELDS = ("reasoning_content", "reasoning", "reasoning_details")
+FIELDS = ("reasoning_content", "reasoning", *OF_MESSAGES)
 TAGS = ("<think>", "<mm:think>")
 THINKING = ("thinking", "redacted_thinking")
 
@@ -63,7 +64,9 @@ def _thought(message: Json) -> bool:
     content = message.get("content")
     told = isinstance(content, str) and content.lstrip().startswith(TAGS)
     kept = any(str(message.get(field) or "").strip() for field in FIELDS)
-    return told or kept or any(part.get("type") in THINKING for part in _parts(message))
+    signs = [str(call[field]) for call in message.get("tool_calls") or () for field in OF_CALLS if field in call]
+    signed = any(SENTINEL not in sign for sign in signs)
+    return told or kept or signed or any(part.get("type") in THINKING for part in _parts(message))
 
 
 def _parts(message: Json) -> list[Json]:

@@ -263,6 +263,7 @@ CALLED = {"role": "assistant", "content": None, "tool_calls": [{"id": "c"}]}
 CALL = {"type": "tool_use", "id": "t", "name": "a", "input": {}}
 FUNCTION = {"functionCall": {"name": "a", "args": {}}}
 SKIP = "skip_thought_signature_validator"
+SIGNED, LOST = ({"google": {"thought_signature": word}} for word in ("c2ln", SKIP))
 SAID, ASKED, OUTPUT = {"role": "assistant", "content": []}, {"role": "user"}, {"type": "function_call_output"}
 ITEM, REASONING = {"type": "function_call"}, {"type": "reasoning"}
 
@@ -274,6 +275,7 @@ ITEM, REASONING = {"type": "function_call"}, {"type": "reasoning"}
         ({"messages": [{**CALLED, "reasoning_content": "hm"}, {**CALLED, "reasoning_content": " "}, CALLED]}, "1/3"),
         ({"messages": [{**CALLED, "content": "<think>hm</think>"}, {**CALLED, "reasoning_details": [{}]}]}, "2/2"),
         ({"messages": [{"role": "assistant", "content": [{"type": "thinking"}, CALL]}, {"content": [CALL]}]}, "1/2"),
+        ({"messages": [{"tool_calls": [{"id": "c", "extra_content": google}]} for google in (SIGNED, LOST)]}, "1/2"),
         (
             {"contents": [{"parts": [{"text": "hi"}]}, {"parts": [{**FUNCTION, "thoughtSignature": "s"}, FUNCTION]}]},
             "1/1",

@@ -38,6 +38,83 @@ SECRETS = [
         (b"EuIBCt8BAXLI2nwQp3+/abcd", b"CiQBcsjafB/late+sig="),
     ),
     Secret(
+        adapter(PROFILES["vllm"]),
+        target("vllm", "gemini-3-pro-preview"),
+        "vllm/signed_parallel_calls",
+        (
+            b'"extra_content":{"google":{"thought_signature":"EjQKMgEMOdbHJChLX75Q+/UCJjyYlm=="}}},{"id":"x9s1kq02",',
+            b'"id":"jm4owj31","type":"function","function":',
+        ),
+        (b"EjQKMgEMOdbHJChLX75Q+/UCJjyYlm==",),
+    ),
+    Secret(
+        adapter(PROFILES["vllm"]),
+        target("vllm", "gemini-3-pro"),
+        "vllm/signed_in_litellms_fields",
+        (
+            b'"provider_specific_fields":{"thought_signature":"EpgBCpUBAWkU"}}]},{"role":"tool","tool_call_id":"call_524',
+        ),
+        (b"EpgBCpUBAWkU",),
+    ),
+    Secret(
+        adapter(PROFILES["openai"]),
+        target("openai", "gemini-3-pro-preview"),
+        "openai/whole_signed_calls",
+        (b'"extra_content":{"google":{"thought_signature":"CvcQAdHN2OekY10ClPFkYA=="}}},{"id":"function-call-2",',),
+        (b"CvcQAdHN2OekY10ClPFkYA==",),
+    ),
+    Secret(
+        adapter(PROFILES["vllm"]),
+        target("vllm", "claude-sonnet-4-5"),
+        "vllm/thinking_blocks_of_litellm",
+        (
+            (
+                b'"content":"I read.","thinking_blocks":[{"type":"thinking","thinking":"I should read.",'
+                b'"signature":"EqQBCg+/=="},{"type":"redacted_thinking","data":"EmwKAhgB"},'
+                b'{"type":"thinking","thinking":"Then tell.","signature":"ErUBCk=="}],"tool_calls":[{"id":"toolu_01X"'
+            ),
+        ),
+        (b"EqQBCg+/==", b"EmwKAhgB", b"ErUBCk=="),
+    ),
+    Secret(
+        adapter(PROFILES["openai"]),
+        target("openai", "claude-sonnet-4-5"),
+        "openai/whole_thinking_blocks",
+        (
+            (
+                b'"content":"I read.","thinking_blocks":[{"type":"thinking","thinking":"I should read.",'
+                b'"signature":"EqQBCg+/=="},{"type":"redacted_thinking","data":"EmwKAhgB"}],"tool_calls":['
+            ),
+        ),
+        (b"EqQBCg+/==", b"EmwKAhgB"),
+    ),
+    Secret(
+        adapter(PROFILES["vllm"]),
+        target("vllm", "gemini-3-pro-preview"),
+        "vllm/signed_text",
+        (b'"content":"I can call it.","extra_content":{"google":{"thought_signature":"CrICAdHtim827fQ=="}}}',),
+        (b"CrICAdHtim827fQ==",),
+    ),
+    Secret(
+        adapter(PROFILES["vllm"]),
+        target("vllm", "gemini-2.5-pro"),
+        "vllm/signed_text_of_litellm",
+        (b'"content":"Let me read. ","provider_specific_fields":{"thought_signatures":["CoYBAXLI2n==","TGF0ZQ=="]},',),
+        (b"CoYBAXLI2n==", b"TGF0ZQ=="),
+    ),
+    Secret(
+        adapter(PROFILES["vllm"]),
+        target("vllm", "gemini-3-pro-preview"),
+        "vllm/opaque_reasoning_of_copilot",
+        (
+            (
+                b'"content":null,"reasoning_text":"**Assessing**\\n\\nI look at the file.",'
+                b'"reasoning_opaque":"4CUQ6696CwSXOdQ5rtvDimqA91tBzfmga4ieRbmZ5P67T2NLW3","tool_calls":['
+            ),
+        ),
+        (b"4CUQ6696CwSXOdQ5rtvDimqA91tBzfmga4ieRbmZ5P67T2NLW3", b"I look at the file."),
+    ),
+    Secret(
         adapter(PROFILES["openai-responses"]),
         target("openai-responses", "gpt-5.5"),
         "openai-responses/reasoning_then_call",

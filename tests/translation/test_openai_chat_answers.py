@@ -52,3 +52,12 @@ def test_values_that_cannot_be_read_are_the_upstreams_fault(delta: bytes, stream
     events = decoder.feed(b"data: %b\n\n" % answer if stream else answer) + decoder.close()
     assert isinstance(events[-1], Failed)
     assert events[-1].error.message.startswith(("not a chat answer", "the upstream sent tool arguments that are not"))
+
+
+@pytest.mark.parametrize("cut", [1, 2, 3, 4])
+def test_lines_of_json_that_end_before_a_finish_reason_are_cut_off(cut: int) -> None:
+    case = next(case for case in CASES if case.id == "vllm/json_lines")
+    decoder = OpenAIChat().decoder(case.request, case.target, OpenAIChat().build(case.request, case.target), "")
+    said = b"".join(case.upstream.splitlines(keepends=True)[:cut])
+    (*_, failed) = [*decoder.feed(said), *decoder.close()]
+    assert isinstance(failed, Failed)

@@ -18,11 +18,14 @@ from translation.errors import (
     UpstreamRefused,
     UpstreamTimeout,
 )
+from translation.events import Failed
 from translation.providers.openai_chat import OpenAIChat
 from translation.providers.profiles import PROFILES
 from translation.refusals import Complaint, in_band, read, retry_after
+from translation.values import Message, Request, Text
 
 TARGET = Target("openai", "gpt-4.1", PROFILES["openai"])
+ASKED = Request(model="m", messages=(Message("user", (Text("q"),)),), max_tokens=9, stream=True)
 OPENAI = {"message": "Invalid 'x'.", "type": "invalid_request_error", "param": "messages[2].role", "code": None}
 
 
@@ -217,3 +220,31 @@ def test_errors_are_read_in_every_shape(value: object, expected: Complaint | Non
 )
 def test_an_error_in_band_is_known_by_code_or_type(complaint: Complaint, class_: type[BridgeError]) -> None:
     assert type(in_band(complaint)) is class_
+
+
+@pytest.mark.parametrize(
+    ("said", "expected", "words"),
+    [
+        (
+            {"error_code": 336003, "error_msg": "message content can not be empty", "id": "as-1"},
+            UpstreamRefused,
+            "empty",
+        ),
+        ({"error_code": 18, "error_msg": "Open api qps request limit reached"}, UpstreamRateLimited, "qps"),
+        ({"error_code": 110, "error_msg": "Access token invalid"}, UpstreamKeyRefused, "Access token"),
+        ({"error_code": 336000, "error_msg": "Internal error"}, UpstreamFailed, "Internal"),
+        ({"Error": {"message": "boom"}}, UpstreamFailed, "boom"),
+        ({"Error": {"Code": "RequestLimitExceeded", "Message": "Slow down."}}, UpstreamRateLimited, "Slow down."),
+        ({"Response": {"Error": {"Code": "AuthFailure.X", "Message": "No."}}}, UpstreamKeyRefused, "No."),
+    ],
+)
+@pytest.mark.parametrize("begun", [b"", b'data: {"choices":[{"delta":{"content":"Hel"}}]}\n\n'])
+def test_an_error_inside_a_stream_that_is_over_then_is_no_end_of_turn(
+    said: object, expected: type[BridgeError], words: str, begun: bytes
+) -> None:
+    decoder = OpenAIChat().decoder(ASKED, TARGET, OpenAIChat().build(ASKED, TARGET), "")
+    events = decoder.feed(begun + b"data: %b\n\ndata: [DONE]\n\n" % msgspec.json.encode(said))
+    (*_, failed) = [*events, *decoder.close()]
+    assert isinstance(failed, Failed)
+    assert type(failed.error) is expected
+    assert words in failed.error.message

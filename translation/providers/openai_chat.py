@@ -20,6 +20,7 @@ from translation.names import ToolNames
 from translation.patterns import matches
 from translation.providers.openai_chat_messages import History
 from translation.providers.openai_chat_search import told
+from translation.providers.openai_chat_state import stripped
 from translation.providers.openai_chat_stream import ChatDecoder
 from translation.providers.openai_chat_tools import Offer, degraded, offer
 from translation.refusals import refusal
@@ -31,10 +32,11 @@ from translation.values import NAME, Note, Request
 
 Json = dict[str, Any]  # chat JSON, encoded at the end of `build`
 
-DETAILS = "reasoning_details"  # OpenRouter's, with the signatures of the model behind it
 CACHE_MARK = re.compile(rb'"cache_control"\s*+:\s*+(\{[^{}]*+\})')
 AN_HOUR = re.compile(rb'"ttl"\s*+:\s*+"1h"')
-SIGNATURE = re.compile(r"thought[_ ]?signature|invalid `signature`|encrypted_content", re.IGNORECASE)
+SIGNATURE = re.compile(
+    r"thought[_ ]?signature|invalid `signature`|thinking\.signature|encrypted_content", re.IGNORECASE
+)
 
 
 class OpenAIChat:
@@ -91,10 +93,9 @@ class OpenAIChat:
         return error
 
     def without_state(self, sent: UpstreamRequest) -> UpstreamRequest:
-        """The same request without signed reasoning, for the one retry; the same object when it holds none."""
+        """The same request without signed reasoning, for the one retry; the same object when nothing can be done."""
         body = msgspec.json.decode(sent.body, type=dict[str, msgspec.Raw])
-        messages = msgspec.json.decode(body["messages"], type=list[dict[str, msgspec.Raw]])
-        count = sum(message.pop(DETAILS, None) is not None for message in messages)
+        messages, count = stripped(body)
         if not count:
             return sent
         what = f"the upstream did not take its signed reasoning: that of {count} messages was left out"

@@ -2,10 +2,14 @@
 
 from collections.abc import Set
 
+from msgspec import Raw
+from msgspec.structs import replace
+
 from translation.arguments import PLACEHOLDERS, Arguments
 from translation.errors import UpstreamProtocolError
 from translation.events import Event, Reason, ToolArguments, ToolDropped, ToolEnded, ToolStarted
 from translation.names import meant
+from translation.providers.openai_chat_state import EMPTY, State, write
 from translation.providers.openai_chat_wire import Call, Function, arguments_of
 
 WHOLE = ("stop", "tool_use")  # reasons after which every call is meant to be complete
@@ -14,7 +18,7 @@ WHOLE = ("stop", "tool_use")  # reasons after which every call is meant to be co
 class _Call:
     """A tool call on its way in."""
 
-    __slots__ = ("arguments", "id", "name", "number", "pending", "started", "touched")
+    __slots__ = ("arguments", "carried", "id", "name", "number", "pending", "started", "touched")
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -24,6 +28,7 @@ class _Call:
         self.pending = ""  # what may be shown once the call has started
         self.started = False
         self.touched = False  # some of its arguments came
+        self.carried: dict[str, Raw] = {}  # fields that go back with it
 
 
 def _is_another(known: _Call, given: Call, name: str, said: str) -> bool:
@@ -49,8 +54,11 @@ class Calls:
         function = given.function or Function()
         fragment = arguments_of(function)
         if not (given.id or function.name or fragment):
+            self._carry(given)
             return  # how servers written in Go say that there is none
         call = self._new(given.index) if whole else self._find(given, function.name or "", fragment)
+        if given.extra_content or given.provider_specific_fields or given.thought_signature:
+            call.carried |= given.carried
         if given.id and not call.id:
             call.id = str(given.id)
         if function.name:
@@ -60,6 +68,12 @@ class Calls:
             call.pending += call.arguments.feed(fragment)
         if call.name and (call.pending or not call.started) and (call.touched or (call.id and self._is_whole(call))):
             self._start(call, out)
+
+    def _carry(self, given: Call) -> None:
+        """What comes after the call that it belongs to."""
+        known = self._by_index.get(given.index) if given.index is not None else None
+        for call in [known] if known else self._calls[-1:]:
+            call.carried |= given.carried
 
     def _named(self, call: _Call, name: str) -> str:
         """A repeated name does not rename; the next piece of one does, until its arguments come."""
@@ -72,8 +86,8 @@ class Calls:
         """Whether no other tool's name goes on where this one ends."""
         return not any(name != call.name and name.startswith(call.name) for name in self._offered)
 
-    def close(self, reason: Reason, state: bytes, out: list[Event]) -> tuple[str, ...]:
-        """The answer is complete. Returns what had to be mended. Of several calls the first carries the state.
+    def close(self, reason: Reason, state: State, out: list[Event]) -> tuple[str, ...]:
+        """The answer is complete. Returns what had to be mended. The first call carries the message's state as well.
 
         No call ends before all have been read: what is wrong with one may be asked for again if none was shown.
         """
@@ -81,8 +95,9 @@ class Calls:
         for call, arguments in ended:
             if call.name:
                 self._start(call, out)
-                out.append(ToolEnded(call.number, arguments, state) if arguments else ToolDropped(call.number))
-                state = b"" if arguments else state
+                own = write(replace(state, call=call.carried) if call.carried else state)
+                out.append(ToolEnded(call.number, arguments, own) if arguments else ToolDropped(call.number))
+                state = EMPTY if arguments else state
         return tuple(self._notes)
 
     def _ended(self, call: _Call, reason: Reason) -> str:

@@ -1,11 +1,10 @@
 """What a chat server says after a finish reason: some tell a reason with every chunk, others repeat what they said."""
 
-from collections.abc import Sequence
 from zlib import crc32
 
-from msgspec import Raw
-
 from translation.providers.openai_chat_calls import Calls
+from translation.providers.openai_chat_carried import Carried, carries
+from translation.providers.openai_chat_state import NOTHING
 from translation.providers.openai_chat_wire import Call, Delta
 
 MANY = 100  # pieces that are summed up together
@@ -56,37 +55,52 @@ def speaks(delta: Delta | None) -> bool:
         delta.content
         or delta.reasoning_content
         or delta.reasoning
+        or delta.reasoning_text
         or delta.reasoning_details
         or delta.refusal
+        or delta.images
         or delta.tool_calls
         or delta.function_call
     )
 
 
-def untold(message: Delta, said: bool, thought: bool, refused: bool, called: bool) -> Delta:  # noqa: FBT001 - four alike
+def untold(message: Delta, said: bool, thought: bool, refused: bool, called: bool, carried: bool) -> Delta:  # noqa: FBT001 - alike
     """What of a whole message, which some servers send after its deltas, did not come in these."""
+    kept = Delta() if carried else message
     return Delta(
         content=None if said else message.content,
         reasoning_content=None if thought else message.reasoning_content,
         reasoning=None if thought else message.reasoning,
+        reasoning_text=None if thought else message.reasoning_text,
         reasoning_details=None if thought else message.reasoning_details,
         refusal=None if refused else message.refusal,
+        images=message.images,
         tool_calls=None if called else message.tool_calls,
         function_call=None if called else message.function_call,
+        thinking_blocks=kept.thinking_blocks,
+        reasoning_opaque=kept.reasoning_opaque,
+        extra_content=kept.extra_content,
+        provider_specific_fields=kept.provider_specific_fields,
     )
 
 
-def news(delta: Delta | None, said: Said, thought: str, details: Sequence[Raw], calls: Calls) -> Delta | None:
+def news(delta: Delta | None, said: Said, thought: str, carried: Carried, calls: Calls) -> Delta | None:
     """The delta without what the answer holds already; None when nothing is left."""
-    if delta is None or not speaks(delta):
+    if delta is None or not (speaks(delta) or carries(delta)):
         return None
-    known = {bytes(raw) for raw in details}
+    known = {bytes(raw) for raw in carried.details}
     called = [Call(index=0, function=delta.function_call)] if delta.function_call else (delta.tool_calls or ())
     left = Delta(
         content=None if said.is_all(delta.content) else delta.content,
         reasoning_content=None if delta.reasoning_content == thought else delta.reasoning_content,
         reasoning=None if delta.reasoning == thought else delta.reasoning,
+        reasoning_text=None if delta.reasoning_text == thought else delta.reasoning_text,
         reasoning_details=[raw for raw in delta.reasoning_details or () if bytes(raw) not in known],
+        images=delta.images,
         tool_calls=[call for call in called if not calls.holds(call)],
+        thinking_blocks=NOTHING if carried.anything else delta.thinking_blocks,
+        reasoning_opaque=delta.reasoning_opaque,
+        extra_content=delta.extra_content,
+        provider_specific_fields=delta.provider_specific_fields,
     )
-    return left if speaks(left) else None
+    return left if speaks(left) or carries(left) else None

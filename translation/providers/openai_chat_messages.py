@@ -15,6 +15,7 @@ from translation.errors import InvalidRequest
 from translation.names import ToolNames
 from translation.outline import LONE, outline
 from translation.patterns import matches
+from translation.providers.openai_chat_state import IN_A_CALL, IN_A_MESSAGE, THOUGHTS, State, read
 from translation.toolcall_ids import CallIds
 from translation.values import (
     Block,
@@ -22,6 +23,7 @@ from translation.values import (
     Image,
     Message,
     Note,
+    Origin,
     Other,
     RedactedThinking,
     Request,
@@ -35,18 +37,9 @@ from translation.values import (
 
 Json = dict[str, Any]  # chat JSON, built here and encoded in openai_chat
 
-NOTHING = msgspec.Raw(b"")
 NO_OUTPUT = "(no output)"
 NO_CONTENT = "(no content)"  # a turn of which nothing may be sent: roles still alternate
 NOTED = "(results noted)"  # stands between results and what else the user said
-
-
-class State(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What this dialect keeps of an answer, to be given back: `Origin.state`."""
-
-    reasoning_content: str = ""
-    reasoning_details: msgspec.Raw = NOTHING  # OpenRouter's, signatures included
-    field: str = ""  # what the server calls its reasoning, where that is not the profile's word
 
 
 class History:
@@ -77,7 +70,7 @@ class History:
             out.append({"role": self._profile.system_role, "content": system})
         messages, terse = self._request.messages, self._terse
         for index, (message, text) in enumerate(zip(messages, map(LONE, outline.all(messages)), strict=True)):
-            if text is not None and message.role in terse:
+            if text is not None and message.role in terse and (message.origin is None or not _signs(message.origin)):
                 out.append({"role": message.role, "content": text.json})
                 continue
             match message.role:
@@ -125,6 +118,7 @@ class History:
         texts: list[str] = []
         calls: list[Json] = []
         last: Block | None = None
+        stated = message.origin is not None and message.origin.state
         for block in message.blocks:
             if type(block) is Text:
                 if type(last) is Text and (last.citations or block.citations):
@@ -133,11 +127,13 @@ class History:
                     texts.append(block.text)
             elif type(block) is ToolUse:
                 calls.append(self._call(block))
+                stated = stated or (block.link is not None and block.link.origin.state)
             elif type(block) not in (Thinking, RedactedThinking):  # which go back by provenance only: `_reasoning`
                 texts.append(self._worded(block))
             last = block
         content = _lines(texts)
-        reasoning: Json = {} if self._replay == "never" else self._reasoning(message, calls=bool(calls))
+        kept = stated or self._replay != "never"
+        reasoning: Json = self._recalled(message, calls=bool(calls)) if kept else {}
         if reasoning and self._profile.think_tags:
             thought = reasoning.pop(self._profile.reasoning_field, "")
             content = _tagged(thought, self._profile.think_tags, content)
@@ -153,15 +149,30 @@ class History:
     def _call(self, use: ToolUse) -> Json:
         self._called[use.id] = use.name
         function = {"name": self._names.upstream(use.name), "arguments": use.input.decode("utf-8", "replace") or "{}"}
-        return {"id": self._ids.call(use), "type": "function", "function": function}
+        out: Json = {"id": self._ids.call(use), "type": "function", "function": function}
+        if use.link is not None and IN_A_CALL in use.link.origin.state:
+            origin = use.link.origin
+            out |= read(origin, self._target.model).call if origin.upstream == self._target.upstream else {}
+        return out
 
-    def _reasoning(self, message: Message, *, calls: bool) -> Json:
-        if self._replay == "tool_turns" and not calls and not self._always:
+    def _recalled(self, message: Message, *, calls: bool) -> Json:
+        """What goes back of what this upstream told beside the answer: of a signature it alone knows what it is for."""
+        thinks = self._replay == "always" or (self._replay == "tool_turns" and (calls or self._always))
+        if not (thinks or calls or _signs(message.origin)):
             return {}
         state = self._state(message)
+        if thinks:
+            return self._reasoning(message, state, calls=calls) | state.fields
+        details = {"reasoning_details": state.reasoning_details} if calls and state.reasoning_details else {}
+        return details | state.fields
+
+    def _reasoning(self, message: Message, state: State, *, calls: bool) -> Json:
         found: Json = {}
-        if state.reasoning_details and not self._profile.reasoning_placeholder:  # else its own field is asked for
+        told = bool(self._profile.reasoning_placeholder)  # its own field is asked for
+        if state.reasoning_details and not told:
             found = {"reasoning_details": state.reasoning_details}
+        elif not THOUGHTS.isdisjoint(state.fields) and not told:
+            found = state.fields
         elif state.reasoning_content.strip():
             found = {self._field(state): state.reasoning_content}
         self._replayed += bool(found)
@@ -190,7 +201,7 @@ class History:
         own = [origin for origin in origins if origin is not None and origin.upstream == self._target.upstream]
         for origin in own:
             if origin.state:
-                return msgspec.json.decode(origin.state, type=State)
+                return read(origin, self._target.model)
         if not own:
             return State()
         return State("".join(block.text for block in message.blocks if isinstance(block, Thinking)))
@@ -303,6 +314,11 @@ class History:
         if isinstance(block, ServerToolUse | ServerToolResult | Other):
             self._degrade("block-summarised", f"a `{block.type}` block was summarised as text")
         return plain.words(block)
+
+
+def _signs(origin: Origin | None) -> bool:
+    """Whether whoever made a message left more of it than words."""
+    return origin is not None and IN_A_MESSAGE in origin.state
 
 
 def _lines(texts: list[str]) -> str:

@@ -4,15 +4,17 @@ Calls are told apart by index or, where servers leave that out or repeat it, by 
 complete when the upstream says that it is finished, not before.
 """
 
-import msgspec
+from msgspec import Raw
 
 from translation.adapter import Ending, Target, UpstreamRequest
 from translation.errors import BridgeError, TruncatedStream, UpstreamFailed, UpstreamProtocolError
 from translation.events import Event, Failed, Finished, Reason, TextDelta, ThinkingDelta
 from translation.providers.openai_chat_calls import Calls
+from translation.providers.openai_chat_carried import Carried
 from translation.providers.openai_chat_echo import NOTHING_SAID, Said, news, speaks, untold
-from translation.providers.openai_chat_messages import NOTHING, State
+from translation.providers.openai_chat_images import pictured
 from translation.providers.openai_chat_search import citations
+from translation.providers.openai_chat_state import EMPTY, State, write
 from translation.providers.openai_chat_wire import (
     GAVE_UP,
     REASONS,
@@ -26,9 +28,7 @@ from translation.providers.openai_chat_wire import (
     decode_whole,
     finish_word,
     first,
-    merged,
     plain_text,
-    thought_of,
     usage_of,
     words,
 )
@@ -60,9 +60,9 @@ class ChatDecoder(Ending):
         self._said = Said()
         self._reasoning: list[str] = []
         self._field = ""  # where it stood
-        self._details: list[msgspec.Raw] = []
-        self._whole = False  # they came at once, not in fragments
-        self._annotations: list[msgspec.Raw] = []  # come before, in or after the text that they are about
+        self._carried = Carried()
+        self._annotations: list[Raw] = []  # come before, in or after the text that they are about
+        self._shown: set[int] = set()  # of images
         self._refusal = ""
         self._reason: Reason | None = None
         self._alone = False  # it came in a chunk that said nothing else
@@ -95,8 +95,7 @@ class ChatDecoder(Ending):
             return out
         try:
             if self._body is not None:
-                self._chunk(decode_whole(b"".join(self._body)), out)
-                self._end(out, done=True)
+                self._json(b"".join(self._body).strip(), out)
             else:
                 self._frames(self._sse.close(), out)
                 self._end(out, done=False)
@@ -137,6 +136,20 @@ class ChatDecoder(Ending):
         if self._size > MAX_EVENT:
             raise UpstreamProtocolError(f"the upstream sent an answer of more than {MAX_EVENT} bytes")
         body.append(chunk)
+
+    def _json(self, body: bytes, out: list[Event]) -> None:
+        """One answer, or the chunks of a stream as servers write them that know lines only."""
+        try:
+            whole = decode_whole(body)
+        except UpstreamProtocolError:
+            if len(lines := apart(body)) < 2:
+                raise
+            self._frames([("", line.strip()) for line in lines], out)
+            self._end(out, done=False)
+        else:
+            self._chunk(whole, out)
+            lone = any(choice.delta and not choice.message for choice in whole.choices or ())  # the first line of many
+            self._end(out, done=not lone)
 
     def _frames(self, frames: list[tuple[str, bytes]], out: list[Event]) -> None:
         for name, data in frames:
@@ -199,25 +212,28 @@ class ChatDecoder(Ending):
     def _news(self, delta: Delta | None) -> Delta | None:
         """A reason that came with words is told with every chunk; after one that came alone words may be an echo."""
         if self._alone:
-            return news(delta, self._said, "".join(self._reasoning), self._details, self._calls)
-        return news(delta, NOTHING_SAID, "", self._details, self._calls)
+            return news(delta, self._said, "".join(self._reasoning), self._carried, self._calls)
+        return news(delta, NOTHING_SAID, "", self._carried, self._calls)
 
     def _message(self, message: Delta) -> Delta:
         """The whole of an answer; a delta, where a server calls them so from the first; after deltas what they left."""
-        known = self._said.anything, bool(self._reasoning or self._details), bool(self._refusal), self._calls.begun
+        thought, carried = bool(self._reasoning or self._carried.details), self._carried.anything
+        known = self._said.anything, thought, bool(self._refusal), self._calls.begun, carried
         self._in_messages = self._in_messages or not any(known)
         return message if self._in_messages else untold(message, *known)
 
     def _delta(self, delta: Delta, out: list[Event], *, whole: bool) -> None:
-        thought = delta.reasoning_content or delta.reasoning
+        thought = delta.reasoning_content or delta.reasoning or delta.reasoning_text
         if thought:
-            self._field = "reasoning" if delta.reasoning else "reasoning_content"  # who writes both reads that
+            told = "reasoning_content" if delta.reasoning_content else "reasoning_text"
+            self._field = "reasoning" if delta.reasoning else told  # who writes both reads that
             self._think(words(thought), out)
-        if delta.reasoning_details:
-            told = thought_of(delta.reasoning_details)
-            self._details += delta.reasoning_details
-            self._whole = whole
-            if not thought:
+        signed = (
+            delta.thinking_blocks or delta.reasoning_opaque or delta.extra_content or delta.provider_specific_fields
+        )
+        if signed or delta.reasoning_details:
+            told = self._carried.feed(delta, whole=whole)
+            if not thought and (delta.reasoning_details or not self._field):
                 self._think(told, out)
         content = delta.content
         if content:
@@ -225,12 +241,21 @@ class ChatDecoder(Ending):
                 self._say(content, out)
             else:
                 self._parts(content, out)
+        if delta.images:
+            self._show(delta.images, out)
         if delta.refusal:
             self._refusal += delta.refusal
         if delta.tool_calls:
             self._called(delta.tool_calls, out, whole=whole)
         if delta.function_call is not None:
             self._calls.feed(Call(index=0, function=delta.function_call), out, whole=False)
+
+    def _show(self, images: list[Raw], out: list[Event]) -> None:
+        """Each once: a stream may tell them again in its last message."""
+        for image in images:
+            if (known := hash(bytes(image))) not in self._shown:
+                self._shown.add(known)
+                self._say(f"\n{pictured(image)}" if self._said.anything else pictured(image), out)
 
     def _say(self, text: str, out: list[Event]) -> None:
         self._said.add(text)
@@ -322,18 +347,21 @@ class ChatDecoder(Ending):
                 self._usage,
                 self._sequence if reason == "stop_sequence" else "",
                 self._refusal,
-                self._state(),
+                write(self._state()),
                 self._model,
                 self._notes,
             )
         )
 
-    def _state(self) -> bytes:
-        if not self._replays or not (self._reasoning or self._details):
-            return b""
-        details = merged(self._details, whole=self._whole) if self._details else NOTHING
-        field = self._field if self._field != self._own_field else ""
-        return msgspec.json.encode(State("".join(self._reasoning), details, field))
+    def _state(self) -> State:
+        if not (self._carried.anything or (self._replays and self._reasoning)):
+            return EMPTY
+        thought = "".join(self._reasoning)
+        fields = self._carried.fields(thought if self._field == "reasoning_text" else "")
+        details = self._carried.merged_details
+        if not self._replays:
+            return State(reasoning_details=details, fields=fields)
+        return State(thought, details, self._field if self._field != self._own_field else "", fields)
 
     def _fail(self, error: BridgeError, out: list[Event]) -> None:
         if self._reason is not None:

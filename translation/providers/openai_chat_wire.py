@@ -9,12 +9,13 @@ from translation.errors import BridgeError, UpstreamFailed, UpstreamGaveUp, Upst
 from translation.events import Reason
 from translation.fitting import NOTHING as NO_ERROR
 from translation.fitting import Spare, fitted
+from translation.providers.openai_chat_state import NOTHING, OF_CALLS
 from translation.refusals import in_band, read
 from translation.unicode import check_utf8, without_halves
 from translation.unreadable import UNREADABLE
 from translation.values import Usage
 
-NOTHING = Raw(b"")
+EMPTIES = (b"null", b"{}", b'""')
 REASONS: dict[str, Reason] = {
     "stop": "stop",
     "eos": "stop",  # text generation servers
@@ -74,6 +75,15 @@ class Call(Struct):
     index: int | None = None
     id: str | int | None = None
     function: Function | None = None
+    # What goes back with it as it came.
+    extra_content: Raw = NOTHING
+    provider_specific_fields: Raw = NOTHING
+    thought_signature: Raw = NOTHING
+
+    @property
+    def carried(self) -> dict[str, Raw]:
+        given = (self.extra_content, self.provider_specific_fields, self.thought_signature)
+        return {name: raw for name, raw in zip(OF_CALLS, given, strict=True) if raw and bytes(raw) not in EMPTIES}
 
 
 class Part(Struct):
@@ -88,10 +98,17 @@ class Delta(Struct):
     content: str | list[Part] | None = None
     reasoning_content: str | list[Part] | None = None
     reasoning: str | list[Part] | None = None
+    reasoning_text: str | list[Part] | None = None  # Copilot
     reasoning_details: list[Raw] | None = None
     refusal: str | None = None
+    images: list[Raw] | None = None  # OpenRouter, Vercel
     tool_calls: list[Call] | None = None
     function_call: Function | None = None
+    # What goes back with the message as it came.
+    thinking_blocks: Raw = NOTHING  # LiteLLM in front of Claude
+    reasoning_opaque: Raw = NOTHING  # Copilot
+    extra_content: Raw = NOTHING  # Google
+    provider_specific_fields: Raw = NOTHING  # LiteLLM
     annotations: Raw = NOTHING  # what a web search found: read leniently, since nothing hangs on it
 
 
