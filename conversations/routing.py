@@ -107,8 +107,8 @@ class Router:
             if fnmatchcase(lowered, rule.pattern):
                 return self._ruled(rule, model)
         provider, slash, name = model.partition("/")
-        if slash and (provider in PROFILES or provider in self._upstreams):
-            return self._route(provider, name)
+        if slash and (known := self._known(provider)):
+            return self._route(known, name)
         if self._only_demo:
             return self._route("demo", model)
         for upstream in self._families:
@@ -158,9 +158,15 @@ class Router:
         if not target:
             raise NotFound(f"model: {model} (no route; set MODEL_MAP_DEFAULT or name it provider/model)")
         provider, slash, name = target.partition("/")
-        if not slash or (provider not in PROFILES and provider not in self._upstreams):
+        known = self._known(provider) if slash else ""
+        if not known:
             raise NotFound(f"model: the model map names {target}, which is not provider/model")
-        return self._route(provider, name)
+        return self._route(known, name)
+
+    def _known(self, prefix: str) -> str:
+        """The upstream or provider that is meant, in any letter case; "" for none."""
+        names = (prefix, prefix.lower())
+        return next((name for name in names if name in self._upstreams or name in PROFILES), "")
 
     def _route(self, name: str, model: str, policy: Policy | None = None) -> Route:
         upstream = self._upstreams.get(name)

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from functools import partial
 from hashlib import blake2b
-from itertools import filterfalse
+from itertools import filterfalse, takewhile
 from typing import Generic, TypeVar
 
 from msgspec import Struct
@@ -237,15 +237,19 @@ class State:
         return conversation.snapshot
 
     async def know_elsewhere(self, conversation: Conversation, known: Snapshot, wanted: Wanted) -> Snapshot:
-        """With the calls that other conversations of the key have made. Not cached: these end when they are ended."""
+        """With what other conversations of the key have called and answered. Not cached: these end when they are ended.
+
+        Whoever goes on with another's history begins with it: answers after the first of one's own are nobody else's.
+        """
         missing = tuple(filterfalse(known.links.__contains__, wanted.tool_use_ids))
-        if not missing:
+        told = tuple(takewhile(lambda hash_: not known.turns.get(hash_), wanted.hashes))
+        if not missing and not told:
             return known
-        job = partial(reads.known_elsewhere, key=conversation.row.api_key, tool_use_ids=missing)
+        job = partial(reads.known_elsewhere, key=conversation.row.api_key, tool_use_ids=missing, hashes=told)
         lent = await self._store.read(job, NOTHING_KNOWN)
-        if not lent.links:
+        if not lent.links and not lent.turns:
             return known
-        return Snapshot(known.links | lent.links, known.turns, known.origins | lent.origins)
+        return Snapshot(known.links | lent.links, known.turns | lent.turns, known.origins | lent.origins)
 
     async def path_elsewhere(self, conversation_id: int, head: bytes) -> list[Stored]:
         return await self._store.read(partial(reads.path, conversation_id=conversation_id, head=head), NO_MESSAGES)

@@ -151,8 +151,8 @@ def known(db: Database, conversation_id: int, tool_use_ids: Sequence[str], hashe
     return Known(links, turns, _origins(db, conversation_id, sorted(wanted)), tuple(nodes))
 
 
-def known_elsewhere(db: Database, key: int, tool_use_ids: Sequence[str]) -> Known:
-    """What any conversation of the key knows of these calls."""
+def known_elsewhere(db: Database, key: int, tool_use_ids: Sequence[str], hashes: Sequence[bytes]) -> Known:
+    """What any conversation of the key knows of these calls and answers."""
     homes: dict[int, None] = {}
     for chunk in _chunks(tool_use_ids):
         sql = f"""SELECT DISTINCT m.conversation_id FROM conversations_toolmapping m
@@ -165,7 +165,18 @@ def known_elsewhere(db: Database, key: int, tool_use_ids: Sequence[str]) -> Know
         found = known(db, home, tool_use_ids, ())
         links |= found.links
         origins |= found.origins
-    return Known(links, {}, origins, ())
+    turns: dict[bytes, int] = {}
+    for chunk in _chunks(hashes):
+        # Of several that were the same up to there the first: it stays so when there are more.
+        sql = f"""SELECT chain_hash, turn_id, upstream, model, state FROM conversations_message WHERE id IN (
+            SELECT MIN(m.id) FROM conversations_message m
+            JOIN conversations_conversation c ON c.id = m.conversation_id AND c.ended_at IS NULL
+            WHERE m.api_key_id = %s AND m.answers > 0 AND m.message_id <> '' AND m.chain_hash IN ({_marks(chunk)})
+            GROUP BY m.chain_hash)"""
+        for chain_hash, turn, upstream, model, state in db.query(sql, (key, *chunk)):
+            turns[bytes(chain_hash)] = turn
+            origins[turn] = Origin(upstream, model, bytes(state))
+    return Known(links, turns, origins, ())
 
 
 def _links(db: Database, conversation_id: int, tool_use_ids: Sequence[str]) -> dict[str, Link]:

@@ -69,6 +69,15 @@ def test_any_name_that_has_a_route_can_be_retrieved(bridge: Bridge) -> None:
         client.models.retrieve("gemini/gemini-3")
 
 
+def test_names_are_understood_in_any_letter_case(bridge: Bridge) -> None:
+    client = anthropic.Anthropic(base_url=bridge.url, api_key=bridge.api_key)
+    for name in ("OpenAI/gpt-5.5", "OPENAI/gpt-5.5", "CLAUDE-Opus-4"):
+        assert client.models.retrieve(name).display_name.endswith("(openai/gpt-5.5)")
+    assert client.models.retrieve("GPT-5.5").display_name.endswith("(openai/GPT-5.5)")
+    with pytest.raises(anthropic.NotFoundError):  # and not MODEL_MAP_DEFAULT's
+        client.models.retrieve("Gemini/gemini-3")
+
+
 @pytest.mark.parametrize("path", ["/v1/models", "/models", "/anthropic/v1/models"])
 def test_the_headers_decide_about_the_shape(http: Client, bridge: Bridge, path: str) -> None:
     assert http.get(path).json()["object"] == "list"

@@ -24,6 +24,7 @@ class Conversation:
         self._new: list[Any] = [{"role": "user", "content": f"{chain.mark} Go."}]
         self._last: Message | None = None
         self.thinking: Json | None = {"type": "enabled", "budget_tokens": 2000}
+        self.session = ""  # Claude Code's
 
     def turn(self, route: str) -> Message:
         """Ask, and make what the answer calls for the next turn's news."""
@@ -71,6 +72,8 @@ class Conversation:
     def _headers(self) -> dict[str, str]:
         if self._echo == "append":
             return {"X-Conversation-ID": self._chain.name, "X-Conversation-Mode": "append"}
+        if self.session:
+            return {"X-Claude-Code-Session-Id": self.session}
         return {"anthropic-beta": THREADS} if self._echo == "thread" else {}
 
     def _thread(self) -> Json:

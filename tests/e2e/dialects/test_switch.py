@@ -46,6 +46,19 @@ def test_it_switches_whatever_the_client_sends_of_its_history(
     assert models.refusals == []
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_forked_session_finds_what_its_answers_were_made_with(
+    name: str, sdk: Anthropic, models: Models, new_chain: NewChain
+) -> None:
+    """Also those without a call, which nothing but the history names: in its first turn, and once it has its own."""
+    chain = new_chain()
+    conversation = Conversation(sdk, chain, stream=True)
+    for session in ("one", "one", "one", "two", "three"):
+        conversation.session = f"{chain.name}-{session}"
+        conversation.turn(BY_NAME[name].route)
+    assert models.refusals == []
+
+
 @pytest.mark.parametrize("ids", ["missing", "repeated", "odd", "long"])
 @pytest.mark.parametrize("name", NAMES)
 def test_the_names_of_calls_do_not_travel(
