@@ -28,6 +28,7 @@ TURN = 7
 # An upstream's own ids and blocks go back to it as it made them, whatever they look like.
 ITS_OWN = re.compile(
     r"` blocks cannot be here|string too long or empty|an ID that begins with|Base64 decoding|Invalid `\w+` in `"
+    r"|unknown field '(extra_content|provider_specific_fields|thought_signature|thinking_blocks|reasoning_\w+)'"
 )
 
 

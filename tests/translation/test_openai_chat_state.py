@@ -9,10 +9,11 @@ from msgspec.structs import replace
 
 from tests.validators import chat
 from translation.adapter import Target, UpstreamRequest
-from translation.errors import OPAQUE_STATE_REJECTED
+from translation.errors import OPAQUE_STATE_REJECTED, UpstreamProtocolError
 from translation.events import Finished, TextDelta, ThinkingDelta
 from translation.providers.openai_chat import OpenAIChat
 from translation.providers.openai_chat_state import SENTINEL, State
+from translation.providers.openai_chat_wire import decode_chunk
 from translation.providers.profiles import PROFILES
 from translation.values import Link, Message, Origin, Request, Text, Tool, ToolResult, ToolUse
 
@@ -253,3 +254,10 @@ def test_a_message_whose_signature_is_not_taken_goes_back_without(state: bytes) 
     given = sent(replace(request, messages=(request.messages[0], answer, request.messages[2])), "vllm", "m")
     bare = OpenAIChat().without_state(given)
     assert chat.validate(given.body) != chat.validate(bare.body) == []
+
+
+def test_what_is_no_text_is_not_kept() -> None:
+    """It would go back with every later request, which nobody could read any more."""
+    data = b'{"choices":[{"delta":{"content":"a","reasoning_opaque":"4CUQ\xf56Cw"}}]}'
+    with pytest.raises(UpstreamProtocolError):
+        decode_chunk(data)

@@ -222,6 +222,7 @@ def _odd_chunk(data: bytes, error: Exception) -> Chunk:
     if complaint:
         raise in_band(complaint) from error
     try:
+        check_utf8(data)
         return _decode(fitted(data, Chunk))
     except UNREADABLE:
         raise UpstreamProtocolError(f"not a chat answer: {error}") from error
