@@ -1,7 +1,7 @@
 """Two trees of the bridge in turns: `python -m bench.versus ../other`. Is this one cheaper than that one?
 
-Both serve at once, and are asked for a second each, again and again: what the machine's neighbours do meets both. The
-ratios of such pairs scatter far less than two runs do.
+Both serve at once, and are asked for half a second each, again and again: what the machine's neighbours do meets both.
+The ratios of such pairs scatter far less than two runs do.
 """
 
 import argparse
