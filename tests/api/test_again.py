@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-import uvicorn
 
 from bridge_project.up import again
 from bridge_project.up.requests import Requests
 from conversations.heads import BETAS, Head, head_of
 from conversations.lines import KNOWN, LARGEST, split
+from tests.servers.serving import serving
 
 
 async def _echo(scope: Any, receive: Any, send: Any) -> None:
@@ -33,14 +33,8 @@ async def _echo(scope: Any, receive: Any, send: Any) -> None:
 @pytest_asyncio.fixture
 async def port() -> AsyncIterator[int]:
     again.known_heads.clear()
-    config = uvicorn.Config(_echo, port=0, http=Requests, lifespan="off", log_config=None)
-    server = uvicorn.Server(config)
-    serving = asyncio.create_task(server.serve())
-    while not server.started:  # noqa: ASYNC110 - uvicorn has no event for it
-        await asyncio.sleep(0.01)
-    yield server.servers[0].sockets[0].getsockname()[1]
-    server.should_exit = True
-    await serving
+    async with serving(_echo, Requests) as listening:
+        yield listening
 
 
 class Connection:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-import uvicorn
 
 from bridge_project.up.cycle import Head
 from bridge_project.up.requests import Requests
@@ -20,6 +19,7 @@ from tests.servers import chat
 from tests.servers.client import Client
 from tests.servers.ports import wait_until
 from tests.servers.script import Gate, sse_answer
+from tests.servers.serving import serving
 from translation.errors import Overloaded, TooSlow
 
 HEAD = "POST /v1/messages HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: 20000000\r\n"
@@ -157,14 +157,8 @@ async def _pieces(scope: Any, last: bytes) -> None:
 
 @pytest_asyncio.fixture
 async def port() -> AsyncIterator[int]:
-    config = uvicorn.Config(_hello, port=0, http=Hasty, lifespan="off", log_config=None, timeout_keep_alive=1)
-    server = uvicorn.Server(config)
-    serving = asyncio.create_task(server.serve())
-    while not server.started:  # noqa: ASYNC110 - uvicorn has no event for it
-        await asyncio.sleep(0.01)
-    yield server.servers[0].sockets[0].getsockname()[1]
-    server.should_exit = True
-    await serving
+    async with serving(_hello, Hasty, timeout_keep_alive=1) as listening:
+        yield listening
 
 
 async def _said(port: int, *parts: bytes) -> bytes:
