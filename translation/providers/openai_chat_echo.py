@@ -7,7 +7,7 @@ from translation.providers.openai_chat_carried import Carried, carries
 from translation.providers.openai_chat_state import NOTHING
 from translation.providers.openai_chat_wire import Call, Delta
 
-MANY = 100  # pieces that are summed up together
+MANY, LONG = 100, 1_000  # pieces that are summed up together; characters of one that is at once, and not held
 
 
 class Said:
@@ -21,7 +21,7 @@ class Said:
 
     def add(self, text: str) -> None:
         self._new.append(text)
-        if len(self._new) > MANY:
+        if len(self._new) > MANY or len(text) > LONG:
             self._sum_up()
 
     @property
