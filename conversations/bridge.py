@@ -94,6 +94,7 @@ class Bridge:
 
     async def open(self, ask: Ask, *, anew: bool = False) -> Turn | Repeat:
         """A turn whose opening write is on its way; or, for the same request again, what stands in for it."""
+        self.upstreams.lane.sign = ask.received
         await self._together()
         large = ask.request.size >= LARGE
         claimed = await beside(ask.request.size, claims, ask, anew=anew) if large else claims(ask, anew=anew)

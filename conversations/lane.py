@@ -1,8 +1,7 @@
 """Large reads go one at a time: of many streams that bring much at once, a turn of the event loop works on one.
 
-Whoever brings little waits for that one, and not for all of them. While a crowd brings much, and others ask for
-something, the lane rests after each: a request takes about ten turns of the loop, and must not meet a large read in
-every one of them.
+Whoever brings little waits for that one, and not for all of them. While a crowd brings much, it gives way to whoever
+asks for something: a request takes about ten turns of the loop, and must not meet a large read in every one of them.
 """
 
 import asyncio
@@ -11,15 +10,15 @@ from collections import deque
 
 MUCH = 32 * 1024  # bytes: about a millisecond of work
 CROWD = 50  # that wait at once: no ordinary traffic, which is not slowed down
-REST = 4.0  # after a read of a crowd, as a multiple of what it took: it gets a fifth of the time
-RECENT = 0.25  # seconds in which a request was sent: somebody may be waiting for its answer
+QUIET = 0.005  # seconds without a sign of a request: short ones are answered by then, of others the model is at work
+REST = 10.0  # as a multiple of what its last read took: a crowd gives way no longer, whatever is asked
 
 
 class Lane:
     """In order of arrival, one in each turn of the loop."""
 
     def __init__(self) -> None:
-        self.sent = 0.0  # when a request was last sent to an upstream, by the performance counter
+        self.sign = 0.0  # when a request last came, was sent or had its answer, by the performance counter
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def turn(self) -> None:
@@ -39,7 +38,11 @@ class Lane:
 
     def _after(self, loop: asyncio.AbstractEventLoop, began: float) -> None:
         now = time.perf_counter()
-        if len(self._waiting) > CROWD and now - self.sent < RECENT:
-            loop.call_later(REST * (now - began), self._next, loop)
+        self._give_way(loop, now + REST * (now - began))
+
+    def _give_way(self, loop: asyncio.AbstractEventLoop, latest: float) -> None:
+        now, until = time.perf_counter(), min(self.sign + QUIET, latest)
+        if now < until and len(self._waiting) > CROWD:
+            loop.call_later(until - now, self._give_way, loop, latest)
         else:
             self._next(loop)

@@ -179,7 +179,7 @@ class Upstreams:
 
     async def send(self, upstream: Upstream, request: UpstreamRequest, method: str = "POST") -> Answer:
         key = self.health.pick(upstream.name, upstream.keys)
-        self.lane.sent = time.perf_counter()
+        self.lane.sign = time.perf_counter()
         try:
             origin, head = _head(upstream.base_url, upstream.profile.auth, method, request.path, request.headers, key)
             exchange = await self._transport.exchange(origin, _outgoing(head, method, request.body), self._timeout)
@@ -187,6 +187,7 @@ class Upstreams:
             raise failure(error) from error
         except httpx.InvalidURL as error:
             raise UpstreamFailed(f"the upstream's address is not a URL: {error}") from error
+        self.lane.sign = time.perf_counter()
         if exchange.status not in BUSY:
             self.health.reached(upstream.name)
         return Answer(exchange, key, self.lane)
