@@ -264,26 +264,3 @@ def usage_of(counts: Counts) -> Usage | None:
     if thinking and counts.total_tokens == prompt + output + thinking:
         output += thinking  # xAI counts them apart
     return Usage(prompt - cached - written, output, cached, written, thinking)
-
-
-def merged(details: list[Raw], *, whole: bool) -> Raw:
-    """OpenRouter's reasoning details, streamed in fragments: one per index, texts joined, the rest as last told.
-
-    Two that name different calls or items (Gemini's signatures) are two, whatever their index.
-    """
-    if whole:
-        return Raw(msgspec.json.encode(details))
-    out: list[dict[str, Any]] = []
-    for raw in details:
-        detail = _object(raw)
-        last = out[-1] if out else {}
-        another = detail.get("id") and last.get("id") and detail["id"] != last["id"]
-        if not last or another or any(last.get(key) != detail.get(key) for key in ("type", "index")):
-            out.append(detail)
-            continue
-        for key, value in detail.items():
-            if key in ("text", "summary", "data") and isinstance(last.get(key), str) and isinstance(value, str):
-                last[key] += value
-            elif value is not None:
-                last[key] = value
-    return Raw(msgspec.json.encode(out))
