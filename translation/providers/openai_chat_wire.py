@@ -152,6 +152,7 @@ class Choice(Struct):
 
 class Groq(Spare, frozen=True):
     usage: Counts | None = None
+    error: Raw = NOTHING  # why it stopped the stream early
 
 
 class Chunk(Struct):
@@ -185,8 +186,15 @@ def decode_chunk(data: bytes) -> Chunk:
         if complaint:
             raise in_band(complaint)
     if chunk.x_groq is not None:
-        chunk.usage = chunk.usage or chunk.x_groq.usage
+        _heed(chunk, chunk.x_groq)
     return chunk
+
+
+def _heed(chunk: Chunk, groq: Groq) -> None:
+    complaint = read(b'{"error":%b}' % bytes(groq.error or b"null"))
+    if complaint:
+        raise in_band(complaint)
+    chunk.usage = chunk.usage or groq.usage
 
 
 def plain_text(chunk: Chunk, model: str) -> str:
