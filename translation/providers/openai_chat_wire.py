@@ -214,7 +214,17 @@ def decode_whole(data: bytes) -> Chunk:
     choice = first(chunk.choices or [])
     if choice is not None and choice.message is None and choice.delta is None:
         raise UpstreamProtocolError("the upstream's answer holds no message")
+    if choice is not None and choice.message is not None:
+        _gather(choice.message, [each.message for each in chunk.choices or () if each is not choice and each.message])
     return chunk
+
+
+def _gather(message: Delta, others: list[Delta]) -> None:
+    """One answer was asked for: Copilot in front of Claude, and LiteLLM, tell each of its parts in a choice of its own.
+    The calls are all its own; another text is only one if it has none."""
+    for other in others:
+        message.content = message.content or other.content
+        message.tool_calls = [*(message.tool_calls or ()), *(other.tool_calls or ())]
 
 
 def first(choices: list[Choice]) -> Choice | None:
