@@ -178,10 +178,12 @@ class ArgumentSchema:
 
 def _own_types(schema: Json) -> set[str]:
     named = schema.get("type")
-    if isinstance(named, str):
-        return {named}
-    if isinstance(named, list):
-        return {name for name in named if isinstance(name, str)}
+    names = [named] if isinstance(named, str) else named if isinstance(named, list) else []
+    found = {name.lower() for name in names if isinstance(name, str)} or _implied(schema)
+    return found | {"null"} if found and schema.get("nullable") is True else found  # OpenAPI's word
+
+
+def _implied(schema: Json) -> set[str]:
     listed = _listed(schema)
     if listed:
         return {_type_of(member) for member in listed}

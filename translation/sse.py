@@ -73,10 +73,16 @@ class SSEDecoder:
             elif line.startswith(b"event:"):
                 self._name = line[6:].strip().decode("utf-8", "replace")
             elif line == b"data":
-                self._data.append(b"")
-                self._size += 1
-                self._bound(self._size)
+                self._keep(b"")
+            elif line.startswith(b"error:"):  # llama.cpp's own field until September 2025 (its pull request 16109)
+                self._name = "error"
+                self._keep(line[6:].strip())
         return events
+
+    def _keep(self, value: bytes) -> None:
+        self._data.append(value)
+        self._size += len(value) + 1
+        self._bound(self._size)
 
     def _bound(self, size: int) -> None:
         if size > MAX_EVENT:

@@ -1,20 +1,24 @@
-"""Tool calls that a server leaves in the text of an answer, between tags, because nobody told it how its model calls.
+"""Tool calls that a server leaves in the text of an answer, between tags, because nobody told it how its model calls,
+or because its model did not keep to that.
 
 Text is held back only where it may be a tag or a call. What is between the tags and is no call of an offered tool stays
 text. The calls come at the answer's end: by then it is known whether the server has told them beside the text as well.
 """
+
+import re
 
 from msgspec.structs import replace
 
 from translation.adapter import Around, Decoder, UpstreamRequest
 from translation.events import Event, Failed, Finished, TextDelta, ToolEnded, ToolStarted
 from translation.offered import OfferedTools
-from translation.stopping import begun
 from translation.twins import Twins
 from translation.values import Request
-from translation.written_calls import Written, may_begin, read
+from translation.written_calls import TAGS, Written, may_begin, read
 
-OPENING, CLOSING = "<tool_call>", "</tool_call>"
+OPENING = re.compile("|".join(map(re.escape, TAGS)))
+CLOSING = re.compile("|".join(map(re.escape, TAGS.values())))
+LONGEST = max(len(tag) for pair in TAGS.items() for tag in pair)
 HEAD = 256  # characters that tell whether a call begins: more than any tool's name has
 ENDS = 8  # closing tags that a call may have: its arguments may talk about them
 READ = "{}: a call that came in the text was read"
@@ -69,46 +73,49 @@ class TextCalls(Around):
     def _text(self, text: str, out: list[Event]) -> None:
         """Reads what is held anew only when that may tell: a long call comes in many pieces."""
         seen = self._tail + text
-        if self._size <= HEAD or CLOSING in seen:
+        if self._size <= HEAD or CLOSING.search(seen):
             self._read(self._released() + text, out)
         else:
             self._hold(text)
 
     def _read(self, text: str, out: list[Event]) -> None:
         said = place = 0  # up to where the text was said, and read
-        while (opening := text.find(OPENING, place)) >= 0:
-            body = place = opening + len(OPENING)
-            if not may_begin(text[body : body + HEAD], self._tools.names):
+        while (opening := OPENING.search(text, place)) is not None:
+            place = opening.end()
+            if not may_begin(opening[0], text[place : place + HEAD], self._tools.names):
                 continue
-            call, place = self._ended(text, body)
+            calls, place = self._ended(text, opening)
             if not place:
-                self._say(text[said:opening], out)
-                self._hold(text[opening:])
+                self._say(text[said : opening.start()], out)
+                self._hold(text[opening.start() :])
                 return
-            if call is not None:
-                self._say(text[said:opening], out)
-                self._found.append(call)
+            if calls:
+                self._say(text[said : opening.start()], out)
+                self._found += calls
                 said = place
-        kept = begun(text[place:], OPENING)
+        kept = _begun(text[place:])
         self._say(text[said : len(text) - kept], out)
         self._hold(text[len(text) - kept :])
 
-    def _ended(self, text: str, body: int) -> tuple[Written | None, int]:
-        """The call that begins there, if it is one, and where to read on; 0 if its end has not come."""
-        end = body
+    def _ended(self, text: str, opening: re.Match[str]) -> tuple[list[Written], int]:
+        """The calls that begin there, if they are some, and where to read on; 0 if their end has not come."""
+        tag, end = TAGS[opening[0]], opening.end()
         for _ in range(ENDS):
-            closing = text.find(CLOSING, end)
+            closing = text.find(tag, end)
             if closing < 0:
-                return None, 0
-            end = closing + len(CLOSING)
-            if (call := read(text[body:closing], self._tools)) is not None:
-                return call if call.name in self._tools.names else None, end
-        return None, end
+                return [], 0
+            end = closing + len(tag)
+            if calls := read(opening[0], text[opening.end() : closing], self._tools):
+                return (calls if self._offers(calls) else []), end
+        return [], end
+
+    def _offers(self, calls: list[Written]) -> bool:
+        return all(call.name in self._tools.names for call in calls)
 
     def _hold(self, text: str) -> None:
         self._held.append(text)
         self._size += len(text)
-        self._tail = (self._tail + text)[1 - len(CLOSING) :]
+        self._tail = (self._tail + text)[1 - LONGEST :]
 
     def _released(self) -> str:
         held = "".join(self._held)
@@ -128,10 +135,10 @@ class TextCalls(Around):
     def _finish(self, finished: Finished, out: list[Event]) -> None:
         notes: list[str] = []
         held = self._released()
-        if held.startswith(OPENING):
-            call = read(held.removeprefix(OPENING), self._tools)  # some models leave the closing tag out
-            if call is not None and call.name in self._tools.names:
-                self._found.append(call)
+        if (opening := OPENING.match(held)) is not None:
+            calls = read(opening[0], held[opening.end() :], self._tools)  # some models leave the closing tag out
+            if calls and self._offers(calls):
+                self._found += calls
                 held = ""
             elif finished.reason == "length":
                 notes.append(CUT)
@@ -154,3 +161,9 @@ class TextCalls(Around):
         out.append(ToolStarted(number, name, upstream_name=call.name))
         out.append(ToolEnded(number, call.arguments, state))
         return READ.format(name)
+
+
+def _begun(text: str) -> int:
+    """How much of the text's end is a beginning of a tag."""
+    start = text.rfind("<", max(0, len(text) - LONGEST))
+    return len(text) - start if start >= 0 and any(tag.startswith(text[start:]) for tag in TAGS) else 0

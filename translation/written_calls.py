@@ -1,6 +1,7 @@
-"""What stands between `<tool_call>` and `</tool_call>` in a text: a call in one of the ways that models write one.
+"""What stands in a text between a pair of tags: calls in one of the ways that models write them.
 
-Hermes and Qwen write JSON, Qwen3-Coder `<function=...>` with parameters, GLM the name and pairs of keys and values.
+In `<tool_call>` Hermes and Qwen write JSON, Qwen3-Coder `<function=...>` with parameters, GLM the name and pairs of
+keys and values: one call. DeepSeek and Kimi have tokens of their own, around all calls of an answer.
 """
 
 import re
@@ -22,6 +23,37 @@ NAMED = re.compile(r"([^\s<{]++)\s*+(.*)", re.DOTALL)
 PAIR = re.compile(r"\s*+<arg_key>(.*?)</arg_key>\s*+<arg_value>(.*?)</arg_value>(?=\s*+(?:<arg_key>|\Z))", re.DOTALL)
 
 
+TAGS = {
+    "<tool_call>": "</tool_call>",
+    "<｜DSML｜tool_calls>": "</｜DSML｜tool_calls>",  # DeepSeek V4
+    "<｜DSML｜function_calls>": "</｜DSML｜function_calls>",  # V3.2
+    "<｜tool▁calls▁begin｜>": "<｜tool▁calls▁end｜>",  # V3 and V3.1
+    "<|tool_calls_section_begin|>": "<|tool_calls_section_end|>",  # Kimi
+}
+DSML, V3, KIMI = "<｜DSML｜invoke name=", "<｜tool▁call▁begin｜>", "<|tool_call_begin|>"
+FIRST = dict(zip(TAGS, ("", DSML, DSML, V3, KIMI), strict=True))  # how a call begins, where it does so with a token
+# As above: an end is one where the next call begins, or nothing follows.
+INVOKE = re.compile(
+    r'\s*+<｜DSML｜invoke name="([^"\n]++)">(.*?)</｜DSML｜invoke>(?=\s*+(?:<｜DSML｜invoke |\Z))', re.DOTALL
+)
+VALUE = re.compile(
+    r'\s*+<｜DSML｜parameter name="([^"\n]++)"[^>\n]*+>(.*?)</｜DSML｜parameter>(?=\s*+(?:<｜DSML｜parameter |\Z))',
+    re.DOTALL,
+)
+TOKENED = {
+    V3: re.compile(
+        r"\s*+<｜tool▁call▁begin｜>(?:function<｜tool▁sep｜>)?([^\s<]++)(?:<｜tool▁sep｜>|\n)(.*?)<｜tool▁call▁end｜>"
+        r"(?=\s*+(?:<｜tool▁call▁begin｜>|\Z))",
+        re.DOTALL,
+    ),
+    KIMI: re.compile(
+        r"\s*+<\|tool_call_begin\|>\s*+(?:functions\.)?([^\s<:]++)[^<]*+<\|tool_call_argument_begin\|>(.*?)<\|tool_call_end\|>"
+        r"(?=\s*+(?:<\|tool_call_begin\|>|\Z))",
+        re.DOTALL,
+    ),
+}
+
+
 class Written(Struct, frozen=True):
     """A call as it was written, of a tool that was offered or not."""
 
@@ -38,35 +70,60 @@ class _Json(Struct):
 _JSON = msgspec.json.Decoder(_Json)
 
 
-def may_begin(text: str, names: frozenset[str]) -> bool:
-    """Whether this may be the beginning of a call."""
-    said = text.lstrip()
+def may_begin(tag: str, text: str, names: frozenset[str]) -> bool:
+    """Whether what follows the tag may be the beginning of a call."""
+    said, first = text.lstrip(), FIRST[tag]
+    if first:
+        return said.startswith(first) or first.startswith(said)
     if not said or said.startswith(("{", FUNCTION)) or FUNCTION.startswith(said):
         return True
     return any(said.startswith(name) or name.startswith(said) for name in names)
 
 
-def read(text: str, tools: OfferedTools) -> Written | None:
-    """None where it is no call, or not a whole one."""
-    said = text.strip()
+def read(tag: str, text: str, tools: OfferedTools) -> list[Written]:
+    """None where these are no calls, or one of them is not whole."""
+    first, said = FIRST[tag], text.strip()
+    if not first:
+        found = [_call(said, tools)]
+    elif first == DSML:
+        found = [_typed(*call, tools) for call in _pairs(said, INVOKE) or ()]
+    else:
+        found = [_given(*call) for call in _pairs(said, TOKENED[first]) or ()]
+    calls = [call for call in found if call is not None]
+    return calls if len(calls) == len(found) else []
+
+
+def _call(said: str, tools: OfferedTools) -> Written | None:
     if said.startswith("{"):
         return _json(said)
     found, pattern = FUNCTIONS.fullmatch(said), PARAMETER
     if found is None:
         found, pattern = NAMED.fullmatch(said), PAIR
-    parameters = _parameters(found[2], pattern) if found is not None else None
-    return None if found is None or parameters is None else Written(found[1], tools.schema(found[1]).typed(parameters))
+    return None if found is None else _typed(found[1], found[2], tools, pattern)
+
+
+def _typed(name: str, said: str, tools: OfferedTools, pattern: re.Pattern[str] = VALUE) -> Written | None:
+    values = _pairs(said, pattern)
+    if values is None:
+        return None
+    return Written(name, tools.schema(name).typed([Parameter(key.strip(), value) for key, value in values]))
 
 
 def _json(said: str) -> Written | None:
     try:
         call = _JSON.decode(said)
-        arguments = Arguments()
-        arguments.feed(_text(bytes(call.arguments) or bytes(call.parameters)))
-        whole, _ = arguments.close()
-    except (*UNREADABLE, UpstreamProtocolError):
+        return _given(call.name, _text(bytes(call.arguments) or bytes(call.parameters)))
+    except UNREADABLE:
         return None
-    return Written(call.name, whole)
+
+
+def _given(name: str, said: str) -> Written | None:
+    arguments = Arguments()
+    arguments.feed(said.strip())
+    try:
+        return Written(name, arguments.close()[0])
+    except UpstreamProtocolError:
+        return None
 
 
 def _text(raw: bytes) -> str:
@@ -74,10 +131,11 @@ def _text(raw: bytes) -> str:
     return msgspec.json.decode(raw, type=str) if raw.startswith(b'"') else raw.decode()
 
 
-def _parameters(said: str, pattern: re.Pattern[str]) -> list[Parameter] | None:
-    found: list[Parameter] = []
+def _pairs(said: str, pattern: re.Pattern[str]) -> list[tuple[str, str]] | None:
+    """Names and what belongs to them; None where something else stands between."""
+    found: list[tuple[str, str]] = []
     place = 0
     while (match := pattern.match(said, place)) is not None:
-        found.append(Parameter(match[1].strip(), match[2]))
+        found.append((match[1], match[2]))
         place = match.end()
     return found if not said[place:].strip() else None

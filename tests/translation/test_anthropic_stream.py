@@ -240,7 +240,7 @@ LAST: dict[str, object] = {"type": "message_stop"}
 @pytest.mark.parametrize(
     "events",
     [
-        [START, START],
+        [START, BLOCK, STOP, START],
         [BLOCK],
         [START, BLOCK, BLOCK | {"index": 1}, DELTA],
         [START, BLOCK, STOP, BLOCK | {"index": 5}, DELTA | {"index": 4}],
@@ -327,6 +327,13 @@ def test_a_start_without_what_the_sdks_look_into_is_completed() -> None:
 
 
 NULLS: dict[str, Any] = dict.fromkeys(("index", "message", "content_block", "delta", "usage"))
+
+
+def test_a_start_that_comes_again_before_anything_else_is_not_shown() -> None:
+    read, _, _ = shown(WHOLE_START, WHOLE_START, WHOLE_START, BLOCK, DELTA, STOP, END, LAST)
+    assert [event["type"] for event in read] == [
+        event["type"] for event in (WHOLE_START, BLOCK, DELTA, STOP, END, LAST)
+    ]
 
 
 def test_nulls_for_all_that_an_event_has_not_are_nothing() -> None:

@@ -40,6 +40,14 @@ FROM_TEXT: list[tuple[object, str, str]] = [
     ({"type": ["integer", "null"]}, "Null", "null"),
     (NULLABLE, "00123", '"00123"'),
     (NULLABLE, "null", "null"),
+    ({"type": "string", "nullable": True}, "null", "null"),
+    ({"type": "string", "nullable": True}, "00123", '"00123"'),
+    ({"type": "string", "nullable": False}, "null", '"null"'),
+    ({"enum": ["a", "b"], "nullable": True}, "null", "null"),
+    ({"nullable": True}, "7", "7"),
+    # Google's way of writing types
+    ({"type": "INTEGER"}, "5", "5"),
+    ({"type": "STRING"}, "5", '"5"'),
     # arrays and objects
     ({"type": "array", "items": {"type": "string"}}, "[1, true]", '["1","true"]'),
     ({"type": "array", "items": {"type": "string"}}, '["a"]', '["a"]'),
@@ -93,6 +101,7 @@ FROM_JSON: list[tuple[object, str, str]] = [
     ({"type": "string"}, '{"a": 1}', '"{\\"a\\": 1}"'),
     ({"type": "string"}, '"\\u00e9 "', '"\\u00e9 "'),
     ({"type": ["string", "null"]}, "null", "null"),
+    ({"type": "string", "nullable": True}, "null", "null"),
     ({"type": "integer"}, '"42"', "42"),
     ({"type": "integer"}, "42.0", "42"),
     ({"type": "integer"}, "true", "true"),

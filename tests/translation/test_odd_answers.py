@@ -133,6 +133,10 @@ P1, P2 = {"path": "1"}, {"path": "2"}
         ((piece([], "Read", "a"),), [("Read", {})]),
         ((piece("[]", "Read", "a"), piece(ONE)), [("Read", P1)]),
         ((piece("", "", "", 0), piece(ONE, "Read", "a", 1), piece("", None, None, 2)), [("Read", P1)]),
+        ((piece("", "Read", "a"), piece('{"path":', "null", "null"), piece('"1"}', "null", "")), [("Read", P1)]),
+        ((piece("", "Read", "a", None), piece(ONE, "None", "None", None)), [("Read", P1)]),
+        ((piece('{"pa', "Read", "a", None), piece('th":"1"}', "Read", None, None)), [("Read", P1)]),
+        ((piece("{}", "Bash"), piece(ONE, "Read")), [("Bash", {}), ("Read", P1)]),
     ],
     ids=[
         "a name in pieces", "a name that begins with another", "a name that goes on after another", "a name repeated",
@@ -143,6 +147,8 @@ P1, P2 = {"path": "1"}, {"path": "2"}
         "ids are numbers", "ids are numbers, no index", "an index as text", "a comma too many", "a comma in a string",
         "fenced", "arguments so far", "arguments so far with id and name",
         "no arguments in PHP", "no arguments in PHP, as a list", "a placeholder in PHP", "calls that are none",
+        "null as a word", "None as a word, no index", "fragments that repeat the name, no index",
+        "no arguments and another call, same index",
     ],
 )  # fmt: skip
 def test_calls_are_told_apart_and_mended(pieces: tuple[Json, ...], expected: list[tuple[str, Json]]) -> None:
@@ -156,6 +162,7 @@ def ending(given: Json, finish: str | None = "stop") -> Json:
 
 SAY_A, SAY_B = chunk({"content": "a"}), chunk({"content": "b"})
 COUNTS = {"prompt_tokens": 10, "completion_tokens": 1}
+SAME_CALLS = [(ONE, "Read", "a"), ("", "Read", "b"), (ONE, None, None)]
 THINK, DETAIL = chunk({"reasoning": "hm"}), {"type": "reasoning.text", "text": "hm"}
 
 
@@ -173,6 +180,8 @@ THINK, DETAIL = chunk({"reasoning": "hm"}), {"type": "reasoning.text", "text": "
         ([ending(SAY_A), {"error": {"message": "late"}}], "a", "end_turn"),
         ([ending(piece("[", "Read", "a")), {"error": {"message": "late"}}], "", "not a JSON object: '['"),
         ([ending(piece("{", "Read", "a")), ending(piece("}"))], "{}", "tool_use"),
+        ([ending(piece(part, "Read")) for part in ('{"path":"', "{}", "null", '"}')], '{"path":"{}null"}', "tool_use"),
+        ([ending(piece(*said, None)) for said in SAME_CALLS], f"{ONE}|{ONE}", "tool_use"),
         ([ending(piece(ONE, "Read", "a")), ending(piece(TWO, "Read", "b", 1))], f"{ONE}|{TWO}", "tool_use"),
         ([ending(piece(ONE, "Read", "a")), ending(piece(TWO, "Read", "b"))], f"{ONE}|{TWO}", "tool_use"),
         ([ending(piece(ONE, "Read", "a")), ending(piece(ONE, "Read", "a", None))], ONE, "tool_use"),
@@ -182,7 +191,8 @@ THINK, DETAIL = chunk({"reasoning": "hm"}), {"type": "reasoning.text", "text": "
     ids=[
         "one with every chunk", "the same with every chunk", "the first of two counts", "an echo",
         "an echo of many chunks", "an echo as a whole", "an echo of reasoning",
-        "an echo of details", "an error", "an error after half a call", "arguments", "another call",
+        "an echo of details", "an error", "an error after half a call", "arguments",
+        "arguments that look like none", "the same call, another id", "another call",
         "another call, same index", "a call again, no index", "a call again, no id", "the same call, another index",
     ],
 )  # fmt: skip
@@ -340,6 +350,15 @@ def test_counts_that_come_with_every_chunk_are_not_the_last_word(running: Json) 
     total = {"prompt_tokens": 10, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 4}}
     assert answer("openai", sse(*events, {"choices": [], "usage": total}))[1:] == ("end_turn", Usage(6, 5, 4))
     assert answer("openai", sse(*events, b"[DONE]"))[1] == "end_turn"
+
+
+def test_a_reason_and_counts_with_every_chunk_are_no_end_before_anything_was_said() -> None:
+    counts = [{"usage": {**COUNTS, "completion_tokens": number}} for number in range(3)]
+    events = [ending(chunk({"role": "assistant", "content": ""})), ending(SAY_A), ending(SAY_B)]
+    told = [event | count for event, count in zip(events, counts, strict=True)]
+    assert answer("openai", sse(*told, b"[DONE]")) == ([text("ab")], "end_turn", Usage(10, 2))
+    nothing = sse(chunk(finish="stop"), {"choices": [], "usage": COUNTS})
+    assert answer("openai", nothing) == ([], "end_turn", Usage(10, 1))
 
 
 @pytest.mark.parametrize(

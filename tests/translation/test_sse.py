@@ -54,6 +54,13 @@ def test_empty_data_is_an_event_and_no_data_is_none() -> None:
     assert events(b"data\n\nevent: x\n\ndata:\n\n") == [("", b""), ("", b"")]
 
 
+def test_an_error_in_a_field_of_its_own_is_an_event_of_that_name() -> None:
+    said = b'data: 1\n\nerror: {"message":"no"}\n\ndata: [DONE]\n\n'
+    expected = [("", b"1"), ("error", b'{"message":"no"}'), ("", b"[DONE]")]
+    assert events(said) == expected
+    assert events(*(bytes([byte]) for byte in said)) == expected
+
+
 def test_a_name_belongs_to_one_event() -> None:
     assert events(b"event: a\ndata: 1\n\ndata: 2\n\n") == [("a", b"1"), ("", b"2")]
 

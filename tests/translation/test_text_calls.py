@@ -24,6 +24,49 @@ GLM = "<tool_call>Read\n<arg_key>path</arg_key>\n<arg_value>a</arg_value>\n</too
 WAYS = [HERMES, CODER, GLM]
 READ_A = ("Read", {"path": "a"})
 
+INVOKED = """<｜DSML｜invoke name="Read">
+<｜DSML｜parameter name="path" string="true">a</｜DSML｜parameter>
+</｜DSML｜invoke>"""
+V4 = f"<｜DSML｜tool_calls>\n{INVOKED}\n%s</｜DSML｜tool_calls>"
+V32 = f"<｜DSML｜function_calls>\n{INVOKED}\n%s</｜DSML｜function_calls>"
+SEPARATED = '<｜tool▁call▁begin｜>Read<｜tool▁sep｜>{"path": "a"}<｜tool▁call▁end｜>'
+V31 = f"<｜tool▁calls▁begin｜>{SEPARATED}%s<｜tool▁calls▁end｜>"
+FENCED = '<｜tool▁call▁begin｜>function<｜tool▁sep｜>Read\n```json\n{"path": "a"}\n```<｜tool▁call▁end｜>'
+V3 = f"<｜tool▁calls▁begin｜>{FENCED}%s<｜tool▁calls▁end｜>"
+BEGUN = '<|tool_call_begin|>functions.Read:0<|tool_call_argument_begin|>{"path": "a"}<|tool_call_end|>'
+KIMI = f"<|tool_calls_section_begin|>{BEGUN}%s<|tool_calls_section_end|>"
+SECTIONS = [(V4, INVOKED), (V32, INVOKED), (V31, SEPARATED), (V3, f"\n{FENCED}"), (KIMI, BEGUN)]
+MODELS = ["v4", "v3.2", "v3.1", "v3", "kimi"]
+
+
+@pytest.mark.parametrize("size", [1, 7, 4000])
+@pytest.mark.parametrize(("section", "another"), SECTIONS, ids=MODELS)
+def test_calls_between_tokens_are_calls(section: str, another: str, size: int) -> None:
+    content, end, _ = answer("vllm", say(f"Let me see.\n\n{section % another}\n", size=size))
+    assert (calls(content), end) == ([READ_A, READ_A], "tool_use")
+    assert texts(content) == "Let me see.\n\n"
+    unended = (section % "").rpartition("<")[0]
+    assert calls(answer("vllm", say(unended, size=size))[0]) == [READ_A]
+    content, end, _ = answer("vllm", say(unended[:-3], "length", size=size))
+    assert (content, end) == ([], "max_tokens")
+
+
+@pytest.mark.parametrize("size", [1, 4000])
+@pytest.mark.parametrize(("section", "another"), SECTIONS, ids=MODELS)
+def test_what_is_no_call_between_tokens_stays_text(section: str, another: str, size: int) -> None:
+    opening = section[: section.index(">") + 1]
+    broken = [section % another.replace("Read", "Nope"), section % "?", f"{opening} is a token", opening]
+    for text in (*broken, (section % "").replace("path", "").replace('"', "")):
+        content, end, _ = answer("vllm", say(text, size=size))
+        assert (texts(content), calls(content), end) == (text, [], "end_turn")
+
+
+@pytest.mark.parametrize(("section", "_"), SECTIONS, ids=MODELS)
+def test_a_value_between_tokens_may_talk_about_them(section: str, _: str) -> None:
+    for token in ("</｜DSML｜parameter>", "</｜DSML｜tool_calls>", "<｜tool▁call▁end｜>", "<|tool_calls_section_end|>"):
+        said = (section % "").replace('"a"', f'"{token}"').replace(">a<", f">{token}<")
+        assert calls(answer("vllm", say(said))[0]) == [("Read", {"path": token})]
+
 
 def say(text: str, finish: str = "stop", size: int = 4, beside: tuple[Json, ...] = ()) -> bytes:
     pieces = [text[start : start + size] for start in range(0, len(text), size)]
@@ -42,7 +85,7 @@ def test_a_call_in_the_text_is_a_call(written: str, size: int) -> None:
     assert texts(content) == "Let me see.\n\n"
 
 
-@pytest.mark.parametrize("provider", ["vllm", "ollama", "openrouter", "zai"])
+@pytest.mark.parametrize("provider", ["vllm", "ollama", "openrouter", "zai", "deepseek", "moonshot"])
 def test_whoever_may_leave_them_there(provider: str) -> None:
     assert PROFILES[provider].calls_in_text
 
@@ -166,10 +209,15 @@ def test_values_get_the_types_of_the_tools_schema() -> None:
     target = Target("vllm", "qwen3", PROFILES["vllm"])
     tools = OfferedTools(request, adapter(target.profile).build(request, target))
     text = "<function=Go>\n<parameter=n>\n5\n</parameter>\n<parameter=s>\n5\n</parameter>\n</function>"
-    assert read(text, tools) == Written("Go", '{"n":5,"s":"5"}')
-    assert read('{"name": "Go", "arguments": "{\\"n\\": 5}"}', tools) == Written("Go", '{"n": 5}')
-    assert read('{"name": "Go", "parameters": {"n": 5}}', tools) == Written("Go", '{"n": 5}')
-    assert read('{"name": "Go"}', tools) == Written("Go", "{}")
+    assert read("<tool_call>", text, tools) == [Written("Go", '{"n":5,"s":"5"}')]
+    json = '{"name": "Go", "arguments": "{\\"n\\": 5}"}'
+    assert read("<tool_call>", json, tools) == [Written("Go", '{"n": 5}')]
+    assert read("<tool_call>", '{"name": "Go", "parameters": {"n": 5}}', tools) == [Written("Go", '{"n": 5}')]
+    assert read("<tool_call>", '{"name": "Go"}', tools) == [Written("Go", "{}")]
+    values = ('n" string="false">5', 's" string="true">5')
+    dsml = "".join(f'<｜DSML｜parameter name="{value}</｜DSML｜parameter>' for value in values)
+    invoked = f'<｜DSML｜invoke name="Go">{dsml}</｜DSML｜invoke>'
+    assert read("<｜DSML｜tool_calls>", invoked, tools) == [Written("Go", '{"n":5,"s":"5"}')]
 
 
 def test_a_call_beside_the_text_keeps_its_number() -> None:

@@ -62,6 +62,7 @@ class ChatRenderer:
         self._head: Json = {}
         self._calls = 0
         self._arguments: bool | None = None  # whether the open call has any yet; None: no call is open
+        self._end = MessageDelta("", Usage())  # the last one counts: Anthropic may send several
 
     # ------------------------------------------------------------ a stream
 
@@ -87,9 +88,10 @@ class ChatRenderer:
                 self._head = self._identity(id_, model)
                 return self._chunk({"role": "assistant", "content": ""})
             case MessageDelta():
-                return self._finish(event)
+                self._end = event
+                return b""
             case MessageStop():
-                return DONE
+                return self._finish(self._end) + DONE
             case _:
                 return b""  # signatures and citations have no place in a chat
 

@@ -158,6 +158,8 @@ class AnthropicStream:
     # ------------------------------------------------------------ one method for each kind of event
 
     def _message_start(self, event: StreamEvent, raw: bytes, out: list[Event]) -> None:
+        if self._usage is not None and not self._blocks and self._stop is None:
+            return  # Kimi's server may say it again and again until it has something to say
         self._check(self._usage is None, "a second message_start")
         message = event.message
         self._counted = message.usage is not None

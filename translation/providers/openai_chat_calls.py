@@ -13,6 +13,7 @@ from translation.providers.openai_chat_state import EMPTY, State, write
 from translation.providers.openai_chat_wire import Call, Function, arguments_of
 
 WHOLE = ("stop", "tool_use")  # reasons after which every call is meant to be complete
+NOBODY = ("null", "None")  # how some gateways write that a fragment has no name or id of its own
 
 
 class _Call:
@@ -35,7 +36,9 @@ def _is_another(known: _Call, given: Call, name: str, said: str) -> bool:
     """Whether this begins a call that has another's index, and no id or the same: nothing follows whole arguments."""
     if not known.name:
         return False
-    new = name != known.name or (said and not given.id) or (said[:1] == "{" and said != known.arguments.text.strip())
+    if name != known.name:
+        return known.touched and known.arguments.complete
+    new = (said and not given.id) or (said[:1] == "{" and said != known.arguments.text.strip())
     return bool(new) and known.arguments.over
 
 
@@ -53,16 +56,21 @@ class Calls:
         """A fragment of a call, or the `whole` of it."""
         function = given.function or Function()
         fragment = arguments_of(function)
-        if not (given.id or function.name or fragment):
+        name = function.name or ""
+        if name in NOBODY and name not in self._offered:
+            name = ""
+        if given.id in NOBODY:
+            given = replace(given, id=None)
+        if not (given.id or name or fragment):
             self._carry(given)
             return  # how servers written in Go say that there is none
-        call = self._new(given.index) if whole else self._find(given, function.name or "", fragment)
+        call = self._new(given.index) if whole else self._find(given, name, fragment)
         if given.extra_content or given.provider_specific_fields or given.thought_signature:
             call.carried |= given.carried
         if given.id and not call.id:
             call.id = str(given.id)
-        if function.name:
-            call.name = self._named(call, function.name)
+        if name:
+            call.name = self._named(call, name)
         if fragment:
             call.touched = True
             call.pending += call.arguments.feed(fragment)
@@ -116,15 +124,18 @@ class Calls:
         return bool(self._calls)
 
     def holds(self, given: Call) -> bool:
-        """Whether this is nothing but a call that has come already, once more."""
+        """Whether this is nothing but a call that has come already, once more. What is not whole goes on: a piece of
+        it may be anything."""
         function = given.function or Function()
         fragment = arguments_of(function).strip()
+        named = given.id or function.name or given.index is not None
         return any(
             given.index is None or self._by_index.get(given.index) is call
-            for call in self._calls
+            for call in (self._calls if named else self._calls[-1:])
             if str(given.id or "") in ("", call.id)
             and function.name in (None, "", call.name)
             and fragment in (*PLACEHOLDERS, call.arguments.text.strip())
+            and call.arguments.complete
         )
 
     def _cut(self, call: _Call) -> bool:
@@ -146,7 +157,8 @@ class Calls:
             if same is None or (name and (name != same.name or _is_another(same, given, name, fragment.strip()))):
                 return self._new(None)
             return same
-        return self._new(None) if name and last.name else last
+        another = name and last.name and (name != last.name or _is_another(last, given, name, fragment.strip()))
+        return self._new(None) if another else last
 
     def _new(self, index: int | None) -> _Call:
         call = _Call(len(self._calls))

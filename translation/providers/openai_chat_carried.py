@@ -3,13 +3,13 @@
 All but OpenRouter's details are read leniently: an answer is worth more than what cannot be read of them.
 """
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
 
 from translation.providers.openai_chat_state import NOTHING, Fields
-from translation.providers.openai_chat_wire import Delta, merged, thought_of
+from translation.providers.openai_chat_wire import Delta, thought_of
 from translation.unreadable import UNREADABLE
 
 T = TypeVar("T")
@@ -31,6 +31,7 @@ class Signatures(Struct):
 _blocks = msgspec.json.Decoder(list[Block] | None)
 _extra = msgspec.json.Decoder(dict[str, Fields] | None)
 _signatures = msgspec.json.Decoder(Signatures | None)
+_object = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def carries(delta: Delta) -> bool:
@@ -90,7 +91,7 @@ class Carried:
 
     @property
     def merged_details(self) -> Raw:
-        return merged(self.details, whole=self._whole) if self.details else NOTHING
+        return _merged(self.details, whole=self._whole) if self.details else NOTHING
 
     def fields(self, thought: str) -> Fields:
         """The others. Copilot takes its reasoning back, a `thought` in its own field, beside what is opaque of it."""
@@ -112,3 +113,26 @@ def _read(decoder: msgspec.json.Decoder[T], raw: Raw) -> T | None:
         return decoder.decode(raw) if raw else None
     except UNREADABLE:
         return None
+
+
+def _merged(details: list[Raw], *, whole: bool) -> Raw:
+    """OpenRouter's reasoning details, streamed in fragments: one per index, texts joined, the rest as last told.
+
+    Two that name different calls or items (Gemini's signatures) are two, whatever their index.
+    """
+    if whole:
+        return Raw(msgspec.json.encode(details))
+    out: list[dict[str, Any]] = []
+    for raw in details:
+        detail = _object(raw)
+        last = out[-1] if out else {}
+        another = detail.get("id") and last.get("id") and detail["id"] != last["id"]
+        if not last or another or any(last.get(key) != detail.get(key) for key in ("type", "index")):
+            out.append(detail)
+            continue
+        for key, value in detail.items():
+            if key in ("text", "summary", "data") and isinstance(last.get(key), str) and isinstance(value, str):
+                last[key] += value
+            elif value is not None:
+                last[key] = value
+    return Raw(msgspec.json.encode(out))

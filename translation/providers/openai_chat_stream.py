@@ -206,8 +206,13 @@ class ChatDecoder(Ending):
         self._usage = told or self._usage
         self.ending = self._reason is not None
         last = told is not None and not running  # who counts as it goes sums up after the reason
-        if self.ending and last and not any(speaks(choice.delta) for choice in choices):
+        if self.ending and last and (self._spoken or not choices) and not any(speaks(each.delta) for each in choices):
             self._end(out, done=True)
+
+    @property
+    def _spoken(self) -> bool:
+        """Who tells a reason and counts with every chunk begins with one that only names the role."""
+        return bool(self._said.anything or self._reasoning or self._calls.begun or self._refusal)
 
     def _news(self, delta: Delta | None) -> Delta | None:
         """A reason that came with words is told with every chunk; after one that came alone words may be an echo."""

@@ -152,6 +152,7 @@ class Choice(Struct):
 
 class Groq(Spare, frozen=True):
     usage: Counts | None = None
+    error: Raw = NOTHING  # why it stopped the stream early
 
 
 class Chunk(Struct):
@@ -185,8 +186,15 @@ def decode_chunk(data: bytes) -> Chunk:
         if complaint:
             raise in_band(complaint)
     if chunk.x_groq is not None:
-        chunk.usage = chunk.usage or chunk.x_groq.usage
+        _heed(chunk, chunk.x_groq)
     return chunk
+
+
+def _heed(chunk: Chunk, groq: Groq) -> None:
+    complaint = read(b'{"error":%b}' % bytes(groq.error or b"null"))
+    if complaint:
+        raise in_band(complaint)
+    chunk.usage = chunk.usage or groq.usage
 
 
 def plain_text(chunk: Chunk, model: str) -> str:
@@ -206,7 +214,17 @@ def decode_whole(data: bytes) -> Chunk:
     choice = first(chunk.choices or [])
     if choice is not None and choice.message is None and choice.delta is None:
         raise UpstreamProtocolError("the upstream's answer holds no message")
+    if choice is not None and choice.message is not None:
+        _gather(choice.message, [each.message for each in chunk.choices or () if each is not choice and each.message])
     return chunk
+
+
+def _gather(message: Delta, others: list[Delta]) -> None:
+    """One answer was asked for: Copilot in front of Claude, and LiteLLM, tell each of its parts in a choice of its own.
+    The calls are all its own; another text is only one if it has none."""
+    for other in others:
+        message.content = message.content or other.content
+        message.tool_calls = [*(message.tool_calls or ()), *(other.tool_calls or ())]
 
 
 def first(choices: list[Choice]) -> Choice | None:
@@ -264,26 +282,3 @@ def usage_of(counts: Counts) -> Usage | None:
     if thinking and counts.total_tokens == prompt + output + thinking:
         output += thinking  # xAI counts them apart
     return Usage(prompt - cached - written, output, cached, written, thinking)
-
-
-def merged(details: list[Raw], *, whole: bool) -> Raw:
-    """OpenRouter's reasoning details, streamed in fragments: one per index, texts joined, the rest as last told.
-
-    Two that name different calls or items (Gemini's signatures) are two, whatever their index.
-    """
-    if whole:
-        return Raw(msgspec.json.encode(details))
-    out: list[dict[str, Any]] = []
-    for raw in details:
-        detail = _object(raw)
-        last = out[-1] if out else {}
-        another = detail.get("id") and last.get("id") and detail["id"] != last["id"]
-        if not last or another or any(last.get(key) != detail.get(key) for key in ("type", "index")):
-            out.append(detail)
-            continue
-        for key, value in detail.items():
-            if key in ("text", "summary", "data") and isinstance(last.get(key), str) and isinstance(value, str):
-                last[key] += value
-            elif value is not None:
-                last[key] = value
-    return Raw(msgspec.json.encode(out))

@@ -116,6 +116,13 @@ def test_usage_is_a_last_chunk_of_its_own_when_asked_for() -> None:
     assert all(chunk["usage"] is None for chunk in others)
 
 
+def test_an_answer_finishes_once_however_often_its_upstream_says_so() -> None:
+    first = MessageDelta("tool_use", Usage())
+    *others, end, last = chunks(first, *ending("tool_use"), include_usage=True)
+    assert [choice["finish_reason"] for chunk in others for choice in chunk["choices"]] == [None]
+    assert (end["choices"][0]["finish_reason"], last["usage"]) == ("tool_calls", COUNTED)
+
+
 @pytest.mark.parametrize(
     ("reason", "finish"),
     [
