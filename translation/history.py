@@ -102,6 +102,8 @@ class _Repair:
                 start = end
                 continue
             role, end = messages[start].role, _end(messages, start)
+            if role == "user" and self._open:
+                end = self._answered_at(messages, end)
             group = messages[start:end]
             if role == "system":
                 out += self._system(start, group)
@@ -139,13 +141,14 @@ class _Repair:
             used.difference_update(outlines[end].asked or ())
         return end
 
-    def _system(self, start: int, group: Sequence[Message]) -> Iterator[Message]:
+    def _system(self, start: int, group: Sequence[Message]) -> list[Message]:
+        """What can stay where it is: while a call waits for its result, nothing can."""
         messages = [heard for index, message in enumerate(group, start) for heard in self._heard(index, message)]
-        if self._open and messages:
-            self._held += messages
-            self._note("system-moved", start, "a system message stood between a call and its result")
-        else:
-            yield from messages
+        if not self._open or not messages:
+            return messages
+        self._held += messages
+        self._note("system-moved", start, "a system message stood between a call and its result")
+        return []
 
     def _heard(self, index: int, message: Message) -> Iterator[Message]:
         """A system message without empty texts; none when nothing else is in it.
@@ -160,7 +163,20 @@ class _Repair:
         if blocks:
             yield replace(message, blocks=blocks, raw=b"")
 
+    def _answered_at(self, messages: Sequence[Message], end: int) -> int:
+        """Where the user turn ends that begins here: system messages may stand between the results of a batch."""
+        waiting = {call.id for call in self._open}
+        for index in range(end, len(messages)):
+            if messages[index].role == "assistant":
+                break
+            if not waiting.isdisjoint(outline(messages[index]).named):
+                end = index + 1
+        return end
+
     def _user(self, start: int, group: Sequence[Message]) -> Iterator[Message]:
+        if told := [message for message in group if message.role == "system"]:
+            self._system(start, told)
+            group = [message for message in group if message.role == "user"]
         if self._native and is_acceptable(group, self._open):
             yield from group
         elif not self._open and len(group) == 1 and outline(group[0]).answered == ():

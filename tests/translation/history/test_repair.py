@@ -232,6 +232,22 @@ def test_a_target_that_takes_system_messages_gets_them_but_never_between_a_call_
     assert [note.rule for note in notes] == ["system-moved"]
 
 
+def test_a_system_message_between_the_results_of_a_batch_comes_after_them() -> None:
+    batch = (user("q"), assistant(call("A"), call("B")))
+    split = (user(result("A", "1")), system("s"), user(result("B", "2")), system("t"), user("more"))
+    messages, rules = said(*batch, *split, to="anthropic")
+    assert messages[2:] == [
+        ("user", (result("A", "1"),)),
+        ("user", (result("B", "2"),)),
+        ("system", (Text("s"),)),
+        ("system", (Text("t"),)),
+        ("user", (Text("more"),)),
+    ]
+    assert rules == ["system-moved"]
+    said_before, _ = said(*batch, *split, assistant("done"), to="anthropic")
+    assert said_before[:-1] == messages
+
+
 def test_a_call_that_only_a_system_message_follows_is_answered_before_it() -> None:
     messages, rules = said(user("q"), assistant(call("A")), system("s"), assistant("b"), to="anthropic")
     assert [role for role, _ in messages] == ["user", "assistant", "user", "system", "assistant"]
