@@ -77,7 +77,7 @@ def _merged(schema: bytes) -> Parameters:
 
 
 def _with_items(schema: bytes, *, moonshot: bool) -> bytes:
-    if b'"array"' not in schema and b'"items"' not in schema:
+    if b'"array"' not in schema and b'"items"' not in schema and b'"exclusiveM' not in schema:
         return schema
     try:
         root = msgspec.json.decode(schema)
@@ -94,7 +94,15 @@ def _filled(node: Any) -> Any:
     kind = node.get("type")
     if (kind == "array" or (isinstance(kind, list) and "array" in kind)) and "items" not in node:
         out["items"] = {}
-    return out
+    return _bounded(out)
+
+
+def _bounded(node: dict[str, Any]) -> dict[str, Any]:
+    """`True is not of type 'number'`: draft 4 says in one keyword how large, in another that it is exclusive."""
+    for limit, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
+        if isinstance(node.get(exclusive), bool) and node.pop(exclusive) and limit in node:
+            node[exclusive] = node.pop(limit)
+    return node
 
 
 def _respelled(node: Any) -> Any:

@@ -542,6 +542,23 @@ def test_openai_is_told_what_an_array_holds(given: object, expected: object) -> 
     assert found == {"type": "object", "properties": {"a": expected}}
 
 
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"minimum": 0, "exclusiveMinimum": True}, {"exclusiveMinimum": 0}),
+        ({"maximum": 9, "exclusiveMaximum": False}, {"maximum": 9}),
+        ({"exclusiveMinimum": True, "exclusiveMaximum": 5}, {"exclusiveMaximum": 5}),
+        ({"properties": {"exclusiveMinimum": True}}, {"properties": {"exclusiveMinimum": True}}),
+    ],
+)
+@pytest.mark.parametrize("provider", ["openai", "moonshot"])
+def test_limits_in_the_spelling_of_draft_4_are_respelled(given: object, expected: object, provider: str) -> None:
+    """`Invalid schema for function 't': True is not of type 'number'.`"""
+    schema = json.dumps({"type": "object", "properties": {"a": given}}).encode()
+    found = body(asking(tools=(Tool("t", "", schema),)), provider)["tools"][0]["function"]["parameters"]
+    assert found == {"type": "object", "properties": {"a": expected}}
+
+
 def test_strictness_is_passed_where_it_is_known() -> None:
     strict = replace(READ, strict=True, schema=CLOSED)
     assert body(asking(tools=(strict,)))["tools"][0]["function"]["strict"] is True
