@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from translation.memo import Memo
 from translation.moonshot_schema import flavored
-from translation.schema_shape import NONE, Flattener, branches, inside, poured, strings
+from translation.schema_shape import NONE, Flattener, branches, either, inside, poured
 from translation.unreadable import UNREADABLE
 
 
@@ -70,9 +70,8 @@ def _merged(schema: bytes) -> Parameters:
     properties, required = poured(flat, alternatives)
     merged = {keyword: value for keyword, value in flat.items() if keyword not in NEVER_AT_ROOT}
     merged |= {"type": "object", "properties": properties, "required": required}
-    sets = dict.fromkeys(", ".join(strings(node.get("required"))) for node in alternatives)
-    if len(sets) > 1:
-        merged["description"] = f"{flat.get('description', '')} (required: {' | '.join(sets)})".lstrip()
+    if told := either(alternatives):
+        merged["description"] = f"{flat.get('description', '')} ({told})".lstrip()
     return Parameters(Raw(msgspec.json.encode(merged)), merged=not LOST_AT_ROOT.isdisjoint(flat))
 
 

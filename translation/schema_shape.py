@@ -185,6 +185,12 @@ def poured(flat: Node, alternatives: list[Node]) -> tuple[Node, list[str]]:
     return properties, [name for name in dict.fromkeys(required) if name in properties]
 
 
+def either(alternatives: list[Node]) -> str:
+    """What one object for all of them cannot say: that each requires other names."""
+    sets = dict.fromkeys(", ".join(strings(node.get("required"))) for node in alternatives)
+    return f"required: {' | '.join(sets)}" if len(sets) > 1 else ""
+
+
 def is_null(flat: Node) -> bool:
     names, nullable = types(flat)
     return (nullable and "type" in flat and not names) or values(flat) == [None]

@@ -169,7 +169,12 @@ CASES: tuple[tuple[str, object, object], ...] = (
                 {"properties": {"a": {"type": "integer"}}, "required": ["a"]},
             ],
         },
-        {"type": "OBJECT", "properties": {"a": STRING, "b": STRING}, "required": ["a"]},
+        {
+            "type": "OBJECT",
+            "description": "(required: a, b | a)",
+            "properties": {"a": STRING, "b": STRING},
+            "required": ["a"],
+        },
     ),
     (
         "what alternatives define differently is either",
@@ -184,6 +189,7 @@ CASES: tuple[tuple[str, object, object], ...] = (
         },
         {
             "type": "OBJECT",
+            "description": "(required: k, x | k | k, n)",
             "properties": {
                 "k": {"type": "STRING", "enum": ["a", "b", "c"]},
                 "x": STRING,
