@@ -77,8 +77,13 @@ def _spoken_to_all(
         if message.role == "system":
             given[index] = told(message) if profile.mid_system else _reminder(told(message), index, notes)
             efforts = efforts or bool(message.effort)
-        elif message.blocks and type(message.blocks[0]) is Other and plain.compacted(message.blocks[0]):
-            first = index
+        elif message.blocks and type(message.blocks[0]) is Other and message.blocks[0].type == "compaction":
+            if plain.compacted(message.blocks[0]):
+                first = index
+            else:
+                what = f"messages.{index}: a compaction that failed, which says nothing, was left out"
+                notes.append(Note("repair", "empty-dropped", what, message=index))
+                given[index] = replace(message, blocks=message.blocks[1:], raw=b"")
     return given, first, efforts
 
 
