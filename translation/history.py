@@ -21,6 +21,7 @@ from translation.outline import Outline, outline
 from translation.providers.profiles import Profile
 from translation.results import Call, answered, demoted, is_blank
 from translation.tool_changes import told
+from translation.tool_limit import within
 from translation.values import (
     Block,
     Document,
@@ -48,7 +49,9 @@ def repair(request: Request, profile: Profile) -> tuple[Request, tuple[Note, ...
     native = profile.dialect == "anthropic"
     given: Sequence[Message] = request.messages
     first, efforts = 0, False
-    tools = request.tools if native else toolsets.offered(available(request, notes))
+    tools = request.tools
+    if not native:
+        tools = within(toolsets.offered(available(request, notes)), profile.tool_limit, request, notes)
     if not native and ("system" in request.roles or Other in request.kinds):
         given, first, efforts = _spoken_to_all(request.messages, profile, notes)
     if first:
