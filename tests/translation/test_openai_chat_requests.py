@@ -201,6 +201,12 @@ def test_documents_are_files_or_text() -> None:
     assert [part.get("text", "file") for part in parts] == ["[document: plan.pdf]\nof last year", "file"]
 
 
+def test_openrouter_fetches_a_pdf_itself() -> None:
+    file = {"filename": "document.pdf", "file_data": "https://x/y.pdf"}
+    request = asking(user(Document("url", "https://x/y.pdf"), Text("Sum it up.")))
+    assert body(request, "openrouter")["messages"][0]["content"][0] == {"type": "file", "file": file}
+
+
 def test_search_results_references_and_unknown_blocks_become_words() -> None:
     blocks = (
         SearchResult("T", "https://s", (Text("found"),)),

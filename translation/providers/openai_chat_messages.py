@@ -300,9 +300,11 @@ class History:
                 return _image(f"data:{block.media_type};base64,{block.data}", block.detail)
             case Image(kind="url") if self._profile.images and self._profile.image_urls:
                 return _image(block.data, block.detail)
-            case Document(kind="base64") if self._profile.documents == "native":
+            case Document(kind="base64") if self._profile.documents != "text":
                 data = f"data:{block.media_type or 'application/pdf'};base64,{block.data}"
                 return {"type": "file", "file": {"filename": plain.filename(block), "file_data": data}}
+            case Document(kind="url") if self._profile.documents == "fetched":
+                return {"type": "file", "file": {"filename": plain.filename(block), "file_data": block.data}}
             case _:
                 return None
 

@@ -82,7 +82,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     # content
     images: bool = True
     image_urls: bool = True  # fetches images itself; False: base64 only
-    documents: Literal["native", "text"] = "text"  # PDFs as files, or refused where there is no text in them
+    documents: Literal["native", "fetched", "text"] = "text"  # PDFs as files, and by URL; refused where only text goes
     structured: Literal["json_schema", "json_object", "none"] = "json_schema"
     any_answers: bool = False  # takes a schema for the answer whose root is no object
     web_search: Literal["", "native"] = ""
@@ -353,7 +353,7 @@ PROFILES: dict[str, Profile] = {
             efforts=(("*", ("minimal", "low", "medium", "high", "xhigh", "max")),),
             top_k=True,
             cache_models=("anthropic/*",),
-            documents="native",
+            documents="fetched",
         ),
         Profile(
             provider="azure",
