@@ -301,6 +301,15 @@ def test_reasoning_of_another_is_never_sent_and_a_placeholder_is_noted(request_:
     assert b"EqQB" not in sent(request_, "deepseek").body
 
 
+@pytest.mark.parametrize("signature", ["", "toolbridge_msg_1"])
+@pytest.mark.parametrize(("provider", "field"), [("deepseek", "reasoning_content"), ("openrouter", "reasoning")])
+def test_reasoning_that_only_the_client_has_is_taken_from_it(signature: str, provider: str, field: str) -> None:
+    """A history from elsewhere, or from before a purge: what is not signed is not Claude's."""
+    request = turn(None, None, Thinking("First, ", signature), Thinking("look.", signature))
+    assert body(request, provider)["messages"][1][field] == "First, look."
+    assert rules(request, provider) == []
+
+
 def test_a_placeholder_is_not_needed_when_thinking_is_off_or_nobody_asks_for_it() -> None:
     lost = turn(None)
     assert (
