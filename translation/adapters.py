@@ -21,6 +21,7 @@ from translation.providers.profiles import Profile
 from translation.relay import RelayWriter
 from translation.remedies import Remedy, remedy, remembered
 from translation.state import OUR_SIGNATURE
+from translation.tool_limit import within
 from translation.values import EAGER, NAME, TOOLSET, Note, Request
 from translation.writer import NO_TOOLSETS, NONE_HOSTED, BlockWriter, Showing
 
@@ -102,8 +103,10 @@ def healed(request: Request, target: Target, sent: UpstreamRequest, error: Bridg
     profile = remembered(target.profile, found)
     limited = request if found.max_tokens is None else replace(request, max_tokens=found.max_tokens)
     known = replace(target, profile=profile)
+    notes = [Note("degradation", "parameter-healed", f"sent again, since the upstream said: {found.why[:300]}")]
+    if (tools := within(limited.tools, profile.tool_limit, limited, notes)) is not limited.tools:
+        limited = replace(limited, tools=tools, raw_tools=b"")
     again = speaker.build(limited, known)
     if again.body == sent.body:
         return None
-    note = Note("degradation", "parameter-healed", f"sent again, since the upstream said: {found.why[:300]}")
-    return Healed(replace(again, notes=(*again.notes, note)), known, found if profile != target.profile else None)
+    return Healed(replace(again, notes=(*again.notes, *notes)), known, found if profile != target.profile else None)

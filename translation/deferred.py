@@ -35,14 +35,14 @@ def available(request: Request, notes: list[Note]) -> tuple[Tool, ...]:
         what = "tools: the deferred ones are offered at once, since no tool search runs here"
         notes.append(Note("degradation", "deferred-loaded", what))
         return declared
-    named = {name for message in request.messages for name in _named(message.blocks)}
-    named.update(change.name for change in made if change.adds)
+    known = {name for message in request.messages for name in named(message.blocks)}
+    known.update(change.name for change in made if change.adds)
     if request.tool_choice is not None:
-        named.add(request.tool_choice.name)
-    tools = tuple(tool for tool in declared if not tool.defer_loading or tool.name in named)
+        known.add(request.tool_choice.name)
+    tools = tuple(tool for tool in declared if not tool.defer_loading or tool.name in known)
     if len(tools) == len(declared):
         return declared
-    left = ", ".join(tool.name for tool in declared if tool.defer_loading and tool.name not in named)
+    left = ", ".join(tool.name for tool in declared if tool.defer_loading and tool.name not in known)
     notes.append(Note("repair", "tools-deferred", f"tools: not loaded yet, so left out: {left}"))
     return tools
 
@@ -56,7 +56,8 @@ def spoken(block: Block) -> Block:
     return block
 
 
-def _named(blocks: tuple[Block, ...]) -> set[str]:
+def named(blocks: tuple[Block, ...]) -> set[str]:
+    """The tools that a message calls, or that a search has found."""
     names: set[str] = set()
     for block in blocks:
         if type(block) is ToolReference:
@@ -64,7 +65,7 @@ def _named(blocks: tuple[Block, ...]) -> set[str]:
         elif type(block) is ToolUse:
             names.add(block.name)
         elif type(block) is ToolResult:
-            names |= _named(block.blocks)
+            names |= named(block.blocks)
         elif type(block) is ServerToolResult and block.type == "tool_search_tool_result":
             names.update(match.decode() for match in TOOL_NAME.findall(block.raw))
     return names

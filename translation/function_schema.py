@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from translation.memo import Memo
 from translation.moonshot_schema import flavored
-from translation.schema_shape import NONE, Flattener, branches, inside, poured, strings
+from translation.schema_shape import NONE, Flattener, branches, either, inside, poured
 from translation.unreadable import UNREADABLE
 
 
@@ -70,14 +70,13 @@ def _merged(schema: bytes) -> Parameters:
     properties, required = poured(flat, alternatives)
     merged = {keyword: value for keyword, value in flat.items() if keyword not in NEVER_AT_ROOT}
     merged |= {"type": "object", "properties": properties, "required": required}
-    sets = dict.fromkeys(", ".join(strings(node.get("required"))) for node in alternatives)
-    if len(sets) > 1:
-        merged["description"] = f"{flat.get('description', '')} (required: {' | '.join(sets)})".lstrip()
+    if told := either(alternatives):
+        merged["description"] = f"{flat.get('description', '')} ({told})".lstrip()
     return Parameters(Raw(msgspec.json.encode(merged)), merged=not LOST_AT_ROOT.isdisjoint(flat))
 
 
 def _with_items(schema: bytes, *, moonshot: bool) -> bytes:
-    if b'"array"' not in schema and b'"items"' not in schema:
+    if b'"array"' not in schema and b'"items"' not in schema and b'"exclusiveM' not in schema:
         return schema
     try:
         root = msgspec.json.decode(schema)
@@ -94,7 +93,15 @@ def _filled(node: Any) -> Any:
     kind = node.get("type")
     if (kind == "array" or (isinstance(kind, list) and "array" in kind)) and "items" not in node:
         out["items"] = {}
-    return out
+    return _bounded(out)
+
+
+def _bounded(node: dict[str, Any]) -> dict[str, Any]:
+    """`True is not of type 'number'`: draft 4 says in one keyword how large, in another that it is exclusive."""
+    for limit, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
+        if isinstance(node.get(exclusive), bool) and node.pop(exclusive) and limit in node:
+            node[exclusive] = node.pop(limit)
+    return node
 
 
 def _respelled(node: Any) -> Any:

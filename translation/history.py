@@ -21,6 +21,7 @@ from translation.outline import Outline, outline
 from translation.providers.profiles import Profile
 from translation.results import Call, answered, demoted, is_blank
 from translation.tool_changes import told
+from translation.tool_limit import within
 from translation.values import (
     Block,
     Document,
@@ -48,7 +49,9 @@ def repair(request: Request, profile: Profile) -> tuple[Request, tuple[Note, ...
     native = profile.dialect == "anthropic"
     given: Sequence[Message] = request.messages
     first, efforts = 0, False
-    tools = request.tools if native else toolsets.offered(available(request, notes))
+    tools = request.tools
+    if not native:
+        tools = within(toolsets.offered(available(request, notes)), profile.tool_limit, request, notes)
     if not native and ("system" in request.roles or Other in request.kinds):
         given, first, efforts = _spoken_to_all(request.messages, profile, notes)
     if first:
@@ -77,8 +80,13 @@ def _spoken_to_all(
         if message.role == "system":
             given[index] = told(message) if profile.mid_system else _reminder(told(message), index, notes)
             efforts = efforts or bool(message.effort)
-        elif message.blocks and type(message.blocks[0]) is Other and plain.compacted(message.blocks[0]):
-            first = index
+        elif message.blocks and type(message.blocks[0]) is Other and message.blocks[0].type == "compaction":
+            if plain.compacted(message.blocks[0]):
+                first = index
+            else:
+                what = f"messages.{index}: a compaction that failed, which says nothing, was left out"
+                notes.append(Note("repair", "empty-dropped", what, message=index))
+                given[index] = replace(message, blocks=message.blocks[1:], raw=b"")
     return given, first, efforts
 
 
@@ -102,6 +110,8 @@ class _Repair:
                 start = end
                 continue
             role, end = messages[start].role, _end(messages, start)
+            if role == "user" and self._open:
+                end = self._answered_at(messages, end)
             group = messages[start:end]
             if role == "system":
                 out += self._system(start, group)
@@ -139,13 +149,14 @@ class _Repair:
             used.difference_update(outlines[end].asked or ())
         return end
 
-    def _system(self, start: int, group: Sequence[Message]) -> Iterator[Message]:
+    def _system(self, start: int, group: Sequence[Message]) -> list[Message]:
+        """What can stay where it is: while a call waits for its result, nothing can."""
         messages = [heard for index, message in enumerate(group, start) for heard in self._heard(index, message)]
-        if self._open and messages:
-            self._held += messages
-            self._note("system-moved", start, "a system message stood between a call and its result")
-        else:
-            yield from messages
+        if not self._open or not messages:
+            return messages
+        self._held += messages
+        self._note("system-moved", start, "a system message stood between a call and its result")
+        return []
 
     def _heard(self, index: int, message: Message) -> Iterator[Message]:
         """A system message without empty texts; none when nothing else is in it.
@@ -160,7 +171,20 @@ class _Repair:
         if blocks:
             yield replace(message, blocks=blocks, raw=b"")
 
+    def _answered_at(self, messages: Sequence[Message], end: int) -> int:
+        """Where the user turn ends that begins here: system messages may stand between the results of a batch."""
+        waiting = {call.id for call in self._open}
+        for index in range(end, len(messages)):
+            if messages[index].role == "assistant":
+                break
+            if not waiting.isdisjoint(outline(messages[index]).named):
+                end = index + 1
+        return end
+
     def _user(self, start: int, group: Sequence[Message]) -> Iterator[Message]:
+        if told := [message for message in group if message.role == "system"]:
+            self._system(start, told)
+            group = [message for message in group if message.role == "user"]
         if self._native and is_acceptable(group, self._open):
             yield from group
         elif not self._open and len(group) == 1 and outline(group[0]).answered == ():

@@ -18,6 +18,7 @@ from translation.schema_shape import (
     Place,
     Seen,
     branches,
+    either,
     is_null,
     poured,
     strings,
@@ -130,8 +131,9 @@ class _Lowering:
         if alternatives:
             self._note(place, "alternatives were merged into one object")
             seen = seen.union(*(more for _, more in alternatives))
-        properties, required = poured(flat, [node for node, _ in alternatives])
-        out = self._start(flat, "OBJECT", place)
+        nodes = [node for node, _ in alternatives]
+        properties, required = poured(flat, nodes)
+        out = self._start(flat, "OBJECT", place, either(nodes))
         out["properties"] = {
             name: self.node(value, seen, (place, name), depth + 1) for name, value in properties.items()
         }
@@ -167,7 +169,7 @@ class _Lowering:
 
     # ------------------------------------------------------------ descriptions and notes
 
-    def _start(self, flat: Node, kind: str, place: Place) -> Lower:
+    def _start(self, flat: Node, kind: str, place: Place, more: str = "") -> Lower:
         """Type, title, description, and the limits that this type keeps."""
         kept = {name: flat[name] for name, wanted in KEPT[kind].items() if _fits(flat.get(name), wanted)}
         if flat.get("format") in FORMATS.get(kind, ()):
@@ -175,7 +177,7 @@ class _Lowering:
         out: Lower = {"type": kind}
         if isinstance(flat.get("title"), str):
             out["title"] = flat["title"]
-        _described(out, self._description(flat, place, kind=kind, kept=kept))
+        _described(out, self._description(flat, place, more, kind=kind, kept=kept))
         return out | kept
 
     def _description(

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
@@ -17,6 +18,7 @@ NODES = frozenset(
     ("items", "additionalProperties", "contains", "propertyNames", "not", "if", "then", "else", "unevaluatedItems")
 )
 FOLDED = ("$ref", "allOf")
+DEFINITIONS = ("$defs", "definitions")
 MAX_MEASURED = 200  # levels; what is nested deeper is never inlined
 MAX_AROUND = 500  # targets around a node; more of them is nobody's tool
 TOO_LARGE = 1 << 60
@@ -72,16 +74,35 @@ class Flattener:
     def _resolve(self, ref: object) -> object:
         if not isinstance(ref, str) or not ref.startswith("#"):
             return None
+        anchor, *steps = [step.replace("~1", "/").replace("~0", "~") for step in unquote(ref[1:]).split("/")]
+        if anchor:
+            return self._named.get(anchor)
         target = self._root
-        for step in unquote(ref[1:]).split("/")[1:]:
-            name = step.replace("~1", "/").replace("~0", "~")
+        for name in steps:
             if isinstance(target, dict):
                 target = target.get(name)
             elif isinstance(target, list) and name.isdecimal() and len(name) < 6:
                 target = target[int(name)] if int(name) < len(target) else None
             else:
-                return None
+                target = None
+        if target is None and len(steps) == 2 and steps[0] in DEFINITIONS:
+            return self._named.get(steps[1])
         return target
+
+    @cached_property
+    def _named(self) -> Node:
+        """Anchors, and definitions that came along with their references when a schema was put below another."""
+        found: Node = {}
+        queue: deque[object] = deque([self._root])
+        while queue:
+            part = queue.popleft()
+            if isinstance(part, dict):
+                named = [each for keyword in DEFINITIONS for each in mapping(part.get(keyword)).items()]
+                for name, schema in (*named, (part.get("$anchor"), part)):
+                    if isinstance(name, str):
+                        found.setdefault(name, schema)
+            queue.extend(part.values() if isinstance(part, dict) else sequence(part))
+        return found
 
     def _size(self, target: Node) -> int:
         if not self._sizes:
@@ -162,6 +183,12 @@ def poured(flat: Node, alternatives: list[Node]) -> tuple[Node, list[str]]:
     if alternatives:
         required += sorted(set.intersection(*(set(strings(node.get("required"))) for node in alternatives)))
     return properties, [name for name in dict.fromkeys(required) if name in properties]
+
+
+def either(alternatives: list[Node]) -> str:
+    """What one object for all of them cannot say: that each requires other names."""
+    sets = dict.fromkeys(", ".join(strings(node.get("required"))) for node in alternatives)
+    return f"required: {' | '.join(sets)}" if len(sets) > 1 else ""
 
 
 def is_null(flat: Node) -> bool:

@@ -414,6 +414,14 @@ def test_search_beside_functions_needs_a_model_that_can() -> None:
     assert found["toolConfig"] == {"includeServerSideToolInvocations": True}
 
 
+def test_a_search_that_the_client_insists_on_comes_before_functions() -> None:
+    """Where a model cannot do both it was refused, for a reason that only we know."""
+    given = request(tools=(WEATHER, SEARCH), tool_choice=ToolChoice("tool", "web_search"))
+    assert body(given)["tools"] == [{"googleSearch": {}}]
+    assert rules(given) == ["search-alone", "search-not-forced"]
+    assert rules(given, NEW) == ["search-not-forced"]
+
+
 def test_a_free_choice_beside_a_search_is_not_told() -> None:
     """AUTO is refused there: where nothing is said, the model calls, searches or answers."""
     given = request(tools=(WEATHER, SEARCH), tool_choice=ToolChoice("auto"))

@@ -215,7 +215,8 @@ def test_a_failed_result_as_text_says_so() -> None:
         (called(Thinking("client's copy"), origin=OWN), "<think>\nI look it up.\n</think>"),
         (called(Thinking("client's copy"), origin=replace(OWN, state=b"")), "<think>\nclient's copy\n</think>"),
         (called(Thinking("another's"), origin=replace(OWN, upstream="deepseek")), None),
-        (called(Thinking("nobody's")), None),
+        (called(Thinking("Claude's", "EqQB")), None),
+        (called(Thinking("only the client knows")), "<think>\nonly the client knows\n</think>"),
         (called(Text("<think>\nverbatim\n</think>"), origin=OWN), "<think>\nverbatim\n</think>"),
     ],
 )

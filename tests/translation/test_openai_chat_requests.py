@@ -201,6 +201,12 @@ def test_documents_are_files_or_text() -> None:
     assert [part.get("text", "file") for part in parts] == ["[document: plan.pdf]\nof last year", "file"]
 
 
+def test_openrouter_fetches_a_pdf_itself() -> None:
+    file = {"filename": "document.pdf", "file_data": "https://x/y.pdf"}
+    request = asking(user(Document("url", "https://x/y.pdf"), Text("Sum it up.")))
+    assert body(request, "openrouter")["messages"][0]["content"][0] == {"type": "file", "file": file}
+
+
 def test_search_results_references_and_unknown_blocks_become_words() -> None:
     blocks = (
         SearchResult("T", "https://s", (Text("found"),)),
@@ -293,6 +299,15 @@ def test_reasoning_of_another_is_never_sent_and_a_placeholder_is_noted(request_:
     assert "reasoning-substituted" in rules(request_, "deepseek")
     assert b"Claude" not in sent(request_, "deepseek").body
     assert b"EqQB" not in sent(request_, "deepseek").body
+
+
+@pytest.mark.parametrize("signature", ["", "toolbridge_msg_1"])
+@pytest.mark.parametrize(("provider", "field"), [("deepseek", "reasoning_content"), ("openrouter", "reasoning")])
+def test_reasoning_that_only_the_client_has_is_taken_from_it(signature: str, provider: str, field: str) -> None:
+    """A history from elsewhere, or from before a purge: what is not signed is not Claude's."""
+    request = turn(None, None, Thinking("First, ", signature), Thinking("look.", signature))
+    assert body(request, provider)["messages"][1][field] == "First, look."
+    assert rules(request, provider) == []
 
 
 def test_a_placeholder_is_not_needed_when_thinking_is_off_or_nobody_asks_for_it() -> None:
@@ -539,6 +554,23 @@ def test_openai_is_told_what_an_array_holds(given: object, expected: object) -> 
     """`Invalid schema for function 't': In context=('properties', 'a'), array schema missing items.`"""
     schema = json.dumps({"type": "object", "properties": {"a": given}}).encode()
     found = json.loads(sent(asking(tools=(Tool("t", "", schema),))).body)["tools"][0]["function"]["parameters"]
+    assert found == {"type": "object", "properties": {"a": expected}}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"minimum": 0, "exclusiveMinimum": True}, {"exclusiveMinimum": 0}),
+        ({"maximum": 9, "exclusiveMaximum": False}, {"maximum": 9}),
+        ({"exclusiveMinimum": True, "exclusiveMaximum": 5}, {"exclusiveMaximum": 5}),
+        ({"properties": {"exclusiveMinimum": True}}, {"properties": {"exclusiveMinimum": True}}),
+    ],
+)
+@pytest.mark.parametrize("provider", ["openai", "moonshot"])
+def test_limits_in_the_spelling_of_draft_4_are_respelled(given: object, expected: object, provider: str) -> None:
+    """`Invalid schema for function 't': True is not of type 'number'.`"""
+    schema = json.dumps({"type": "object", "properties": {"a": given}}).encode()
+    found = body(asking(tools=(Tool("t", "", schema),)), provider)["tools"][0]["function"]["parameters"]
     assert found == {"type": "object", "properties": {"a": expected}}
 
 

@@ -270,6 +270,26 @@ def test_a_remedy_is_remembered_in_the_profile_and_heals_the_next_request() -> N
     assert value["reasoning_effort"] == "none"
 
 
+def test_a_server_that_says_how_many_tools_it_takes_gets_no_more() -> None:
+    target = Target("openai-responses", "gpt-5.5", PROFILES["openai-responses"])
+    words = "Invalid 'tools': array too long. Expected an array with maximum length 2, but got an array with length 4."
+    body = msgspec.json.encode({"error": {"message": words, "param": "tools", "code": "array_above_max_length"}})
+    called = Message("assistant", (ToolUse("toolu_1", "d", b"{}"),))
+    request = Request(
+        model="m",
+        messages=(Message("user", (Text("hi"),)), called, Message("user", (ToolResult("toolu_1", (Text("ok"),)),))),
+        max_tokens=5,
+        tools=tuple(Tool(name, "", b'{"type":"object"}') for name in "abcd"),
+    )
+    sent = OpenAIResponses().build(request, target)
+    healed_ = healed(request, target, sent, UpstreamRefused("no"), body)
+    assert healed_ is not None
+    assert [tool["name"] for tool in msgspec.json.decode(healed_.sent.body)["tools"]] == ["a", "d"]
+    assert healed_.remedy == Remedy(words, tool_limit=2)
+    assert healed_.target.profile.tool_limit == 2
+    assert [note.rule for note in healed_.sent.notes] == ["parameter-healed", "tools-limited"]
+
+
 def test_open_objects_that_gemini_refuses_are_sent_as_json_schema() -> None:
     schema = b"""{"type":"object","required":["opts"],"properties":{"opts":{"type":"object","description":"any"},
         "unit":{"enum":["c","f",null]},"many":{"type":["array","null"],"items":{"type":"integer","minimum":1}},

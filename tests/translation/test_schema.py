@@ -23,6 +23,8 @@ def notes(schema: object) -> tuple[str, ...]:
     return lower(msgspec.json.encode(schema), parameters=False).notes
 
 
+STRINGS = {"type": "ARRAY", "items": STRING}
+
 CASES: tuple[tuple[str, object, object], ...] = (
     (
         "a type keeps its limits",
@@ -167,7 +169,12 @@ CASES: tuple[tuple[str, object, object], ...] = (
                 {"properties": {"a": {"type": "integer"}}, "required": ["a"]},
             ],
         },
-        {"type": "OBJECT", "properties": {"a": STRING, "b": STRING}, "required": ["a"]},
+        {
+            "type": "OBJECT",
+            "description": "(required: a, b | a)",
+            "properties": {"a": STRING, "b": STRING},
+            "required": ["a"],
+        },
     ),
     (
         "what alternatives define differently is either",
@@ -182,6 +189,7 @@ CASES: tuple[tuple[str, object, object], ...] = (
         },
         {
             "type": "OBJECT",
+            "description": "(required: k, x | k | k, n)",
             "properties": {
                 "k": {"type": "STRING", "enum": ["a", "b", "c"]},
                 "x": STRING,
@@ -226,6 +234,17 @@ CASES: tuple[tuple[str, object, object], ...] = (
     ("a reference into a word", {"$ref": "#/title/x", "title": "t"}, ANY),
     ("a reference elsewhere", {"$ref": "https://example.com/schema"}, ANY),
     ("a reference that is none", {"$ref": 3}, ANY),
+    (
+        "a reference to an anchor",
+        {"items": {"$ref": "#s"}, "$defs": {"x": {"$anchor": "s", "type": "string"}}},
+        STRINGS,
+    ),
+    ("a reference to no anchor", {"items": {"$ref": "#s"}, "$anchor": 3}, {"type": "ARRAY", "items": ANY}),
+    (
+        "definitions that came below another schema with their references",
+        {"items": {"allOf": [{"$ref": "#/definitions/s"}], "definitions": {"s": {"type": "string"}}}},
+        STRINGS,
+    ),
     (
         "a reference twice",
         {"allOf": [{"$ref": "#/$defs/s"}, {"$ref": "#/$defs/s"}], "$defs": {"s": {"type": "string"}}},

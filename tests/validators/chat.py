@@ -79,6 +79,8 @@ def _tools(request: Json) -> Iterator[str]:
     tools = request.get("tools")
     if tools == []:
         yield "Invalid 'tools': empty array. Expected an array with minimum length 1"
+    if len(tools or []) > 128:
+        yield "Invalid 'tools': array too long. Expected an array with maximum length 128"
     names = [tool.get("function", {}).get("name", "") for tool in tools or []]
     for index, tool in enumerate(tools or []):
         path = f"tools[{index}]"

@@ -149,6 +149,8 @@ def _signatures(contents: list[Json]) -> Iterator[str]:
 
 def _tools(request: Json) -> Iterator[str]:
     declarations = [each for tool in request.get("tools", []) for each in tool.get("functionDeclarations", [])]
+    if len(declarations) > 512:
+        yield "tools[0].function_declarations: [FIELD_INVALID] At most 512 function declarations can be specified."
     names = [each.get("name", "") for each in declarations]
     allowed = frozenset({"name", "description", "parameters", "parametersJsonSchema", "response", "behavior"})
     for index, each in enumerate(declarations):

@@ -74,6 +74,7 @@ FUNCTION = {"name": "Read", "parameters": {"type": "object", "properties": {}}}
         ("empty array", {"tools": []}),
         ("only allowed when 'stream'", {"stream_options": {}}),
         ("array too long", {"stop": list("abcde")}),
+        ("maximum length 128", {"tools": [{"type": "function", "function": FUNCTION}] * 129}),
         ("set both", {"max_tokens": 1, "max_completion_tokens": 1}),
         (
             "missing properties",
@@ -190,6 +191,11 @@ def test_gemini_refuses(said: str, contents: list[Json]) -> None:
 def test_gemini_refuses_schemas(said: str, schema: Json) -> None:
     tools = [{"functionDeclarations": [{"name": "Read", "parameters": {"type": "object", **schema}}]}]
     refused(gemini.validate, {"contents": [Q], "tools": tools}, said)
+
+
+def test_gemini_takes_so_many_functions() -> None:
+    tools = [{"functionDeclarations": [{"name": f"f{index}"} for index in range(513)]}]
+    refused(gemini.validate, {"contents": [Q], "tools": tools}, "At most 512")
 
 
 def test_legal_contents_pass() -> None:

@@ -80,7 +80,8 @@ def drop_repeated_text(request: Request, policy: Policy, notes: list[Note]) -> R
             notes.append(_note("R8", index, "a repetition of the last user text was dropped"))
             message = _without(message, lambda text: loose(text) in last)
             if not message.blocks:
-                return replace(message, blocks=(REPEATED,))
+                goes_on = index > 0 and request.messages[index - 1].role == "user"  # the turn holds something else
+                return message if goes_on else replace(message, blocks=(REPEATED,))
             said = texts(message)
         last = tuple(map(loose, said)) or last
         return message

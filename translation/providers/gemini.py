@@ -16,13 +16,14 @@ from translation.names import ToolNames
 from translation.providers.gemini_contents import Part, contents, unsigned
 from translation.providers.gemini_errors import failure
 from translation.providers.gemini_models import Abilities, abilities
+from translation.providers.gemini_search import searches
 from translation.providers.gemini_stream import GeminiDecoder
 from translation.providers.profiles import Profile
 from translation.schema import lower
 from translation.schema_json import spelled
 from translation.sniffing import Sniffed
 from translation.stopping import stopping
-from translation.values import Note, Request, Tool
+from translation.values import Note, Request, Tool, ToolChoice
 
 MODES = {"auto": "AUTO", "any": "ANY", "tool": "ANY", "none": "NONE"}
 STOPS = "stopSequences"
@@ -213,18 +214,20 @@ def _said_in_chat(request: Request, profile: Profile, notes: list[Note], *, alon
 
 def _sorted_tools(request: Request, able: Abilities, profile: Profile, notes: list[Note]) -> tuple[list[Tool], bool]:
     """The tools to declare as functions, and whether to search."""
-    declared = [tool for tool in request.tools if typed_tools.kind(tool) != "server"]
-    unwanted = request.tool_choice is not None and request.tool_choice.kind == "none"  # the mode is for functions
-    search = False
-    for tool in request.tools:
-        if typed_tools.kind(tool) != "server":
-            continue
-        if not tool.type.startswith("web_search"):
+    declared, search = [tool for tool in request.tools if typed_tools.kind(tool) != "server"], False
+    choice = request.tool_choice or ToolChoice()
+    if declared and not able.mixes and choice.name in [tool.name for tool in request.tools if searches(tool)]:
+        notes.append(
+            Note("degradation", "search-alone", "tools: left out beside the search, which the model cannot mix")
+        )
+        declared = []
+    for tool in (tool for tool in request.tools if typed_tools.kind(tool) == "server"):
+        if not searches(tool):
             notes.append(Note("degradation", "server-tool-unavailable", f"tools.{tool.name}: not at this upstream"))
         elif declared and not able.mixes:
             what = f"tools.{tool.name}: the model cannot search beside functions; left out"
             notes.append(Note("degradation", "search-left-out", what))
-        elif not unwanted:
+        elif choice.kind != "none":  # the mode is for functions
             search = True
             notes += fields.search(tool, profile)[1]
     return declared, search

@@ -7,6 +7,12 @@ import msgspec
 
 from translation.events import Citation
 from translation.providers.gemini_wire import Grounding, Web
+from translation.values import Tool
+
+
+def searches(tool: Tool) -> bool:
+    """Whether the client's tool is what this one stands for."""
+    return tool.type.startswith("web_search")
 
 
 def joined(known: Grounding, told: Grounding) -> Grounding:

@@ -16,6 +16,7 @@ from translation.names import ToolNames
 from translation.outline import LONE, outline
 from translation.patterns import matches
 from translation.providers.openai_chat_state import IN_A_CALL, IN_A_MESSAGE, THOUGHTS, State, read
+from translation.state import OUR_SIGNATURE
 from translation.toolcall_ids import CallIds
 from translation.values import (
     Block,
@@ -193,7 +194,7 @@ class History:
         return self._always or self._request.thinking is None or self._request.thinking.kind != "disabled"
 
     def _state(self, message: Message) -> State:
-        """What this upstream left with the message or its calls; its thinking as the client has it; never another's."""
+        """What this upstream left with the message or its calls, or its thinking as the client has it."""
         origins = [
             message.origin,
             *(use.link.origin for use in message.blocks if isinstance(use, ToolUse) and use.link),
@@ -202,9 +203,10 @@ class History:
         for origin in own:
             if origin.state:
                 return read(origin, self._target.model)
-        if not own:
+        if any(origins) and not own:
             return State()
-        return State("".join(block.text for block in message.blocks if isinstance(block, Thinking)))
+        thoughts = [block for block in message.blocks if isinstance(block, Thinking)]
+        return State("".join(block.text for block in thoughts if own or not _is_signed_elsewhere(block)))
 
     # ------------------------------------------------------------ user
 
@@ -300,9 +302,11 @@ class History:
                 return _image(f"data:{block.media_type};base64,{block.data}", block.detail)
             case Image(kind="url") if self._profile.images and self._profile.image_urls:
                 return _image(block.data, block.detail)
-            case Document(kind="base64") if self._profile.documents == "native":
+            case Document(kind="base64") if self._profile.documents != "text":
                 data = f"data:{block.media_type or 'application/pdf'};base64,{block.data}"
                 return {"type": "file", "file": {"filename": plain.filename(block), "file_data": data}}
+            case Document(kind="url") if self._profile.documents == "fetched":
+                return {"type": "file", "file": {"filename": plain.filename(block), "file_data": block.data}}
             case _:
                 return None
 
@@ -314,6 +318,11 @@ class History:
         if isinstance(block, ServerToolUse | ServerToolResult | Other):
             self._degrade("block-summarised", f"a `{block.type}` block was summarised as text")
         return plain.words(block)
+
+
+def _is_signed_elsewhere(thought: Thinking) -> bool:
+    """Of an answer that the store does not know: Claude signs what it thinks; models that want theirs back do not."""
+    return bool(thought.signature) and not thought.signature.startswith(OUR_SIGNATURE)
 
 
 def _signs(origin: Origin | None) -> bool:

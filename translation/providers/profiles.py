@@ -33,7 +33,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     shares: str = ""  # the provider whose `<PROVIDER>_*` settings it uses as well
     families: tuple[str, ...] = ()  # bare model names that belong here, lower case, `*` allowed
     siblings: tuple[tuple[str, str], ...] = ()  # (model pattern, whose profile counts for it), whatever the prefix
-    # chat and responses
+    # chat, responses
     max_tokens_field: str = "max_tokens"
     reasoning_models: tuple[str, ...] = ()  # model name patterns that take an effort and `max_completion_tokens`
     efforts: tuple[tuple[str, tuple[str, ...]], ...] = ()  # (model pattern, rising levels); first match wins
@@ -62,12 +62,12 @@ class Profile(Struct, frozen=True, kw_only=True):
     mid_system: bool = False  # takes system messages in the middle of a conversation
     stream_usage: bool = True  # takes stream_options.include_usage
     service_tier: bool = False  # takes service_tier; its `default` is the client's `standard_only`
-    # responses
     extras: tuple[str, ...] = ()  # parameters of chat clients that it has a word for; Gemini's, too
     reasoning_summary: bool = False  # takes reasoning.summary
     user_field: str = "user"  # where metadata.user_id goes, at most 64 characters; "" nowhere
     # tools
     name_limit: int = 64
+    tool_limit: int = 0  # how many functions it takes, 0 = any number
     id_length: int = 0  # exact length of tool call ids, 0 = any
     id_limit: int = 64
     rich_results: bool = False  # takes images and files inside tool results
@@ -82,7 +82,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     # content
     images: bool = True
     image_urls: bool = True  # fetches images itself; False: base64 only
-    documents: Literal["native", "text"] = "text"  # PDFs as files, or refused where there is no text in them
+    documents: Literal["native", "fetched", "text"] = "text"  # PDFs as files, and by URL; refused where only text goes
     structured: Literal["json_schema", "json_object", "none"] = "json_schema"
     any_answers: bool = False  # takes a schema for the answer whose root is no object
     web_search: Literal["", "native"] = ""
@@ -108,6 +108,7 @@ PROFILES: dict[str, Profile] = {
             provider="openai",
             embeddings="/embeddings",
             id_limit=40,
+            tool_limit=128,
             dialect="openai_chat",
             title="OpenAI Chat Completions",
             base_url="https://api.openai.com/v1",
@@ -157,6 +158,7 @@ PROFILES: dict[str, Profile] = {
             auth="x-goog-api-key",
             families=("gemini-*",),
             extras=("response_format", "seed"),
+            tool_limit=512,
             documents="native",
             web_search="native",
         ),
@@ -238,6 +240,7 @@ PROFILES: dict[str, Profile] = {
         Profile(
             provider="deepseek",
             dialect="openai_chat",
+            tool_limit=128,
             title="DeepSeek",
             base_url="https://api.deepseek.com/v1",
             families=("deepseek-*",),
@@ -352,12 +355,13 @@ PROFILES: dict[str, Profile] = {
             efforts=(("*", ("minimal", "low", "medium", "high", "xhigh", "max")),),
             top_k=True,
             cache_models=("anthropic/*",),
-            documents="native",
+            documents="fetched",
         ),
         Profile(
             provider="azure",
             embeddings="/embeddings",
             id_limit=40,
+            tool_limit=128,
             dialect="openai_chat",
             answers_results=MISTRAL_MODELS,
             title="Azure OpenAI",

@@ -195,7 +195,9 @@ def test_a_compaction_stands_for_what_came_before_it() -> None:
 def test_a_compaction_that_failed_stands_for_nothing(raw: bytes) -> None:
     kind = "odd" if b"odd" in raw else "compaction"
     messages, rules = said(user("a"), assistant(Other(kind, raw), "c"), user("d"))
-    assert (len(messages), rules) == (3, [])
+    failed = kind == "compaction"  # "the server treats them as no-ops": nothing that a model should read
+    assert messages[1][1] == (Text("c"),) if failed else (Other(kind, raw), Text("c"))
+    assert (len(messages), rules) == (3, ["empty-dropped"] if failed else [])
 
 
 def test_system_messages_become_reminders_where_they_stand_after_results() -> None:
@@ -230,6 +232,22 @@ def test_a_target_that_takes_system_messages_gets_them_but_never_between_a_call_
     repaired, notes = repair(request, NATIVE)
     assert repaired.messages == (*request.messages[:3], request.messages[4], two)
     assert [note.rule for note in notes] == ["system-moved"]
+
+
+def test_a_system_message_between_the_results_of_a_batch_comes_after_them() -> None:
+    batch = (user("q"), assistant(call("A"), call("B")))
+    split = (user(result("A", "1")), system("s"), user(result("B", "2")), system("t"), user("more"))
+    messages, rules = said(*batch, *split, to="anthropic")
+    assert messages[2:] == [
+        ("user", (result("A", "1"),)),
+        ("user", (result("B", "2"),)),
+        ("system", (Text("s"),)),
+        ("system", (Text("t"),)),
+        ("user", (Text("more"),)),
+    ]
+    assert rules == ["system-moved"]
+    said_before, _ = said(*batch, *split, assistant("done"), to="anthropic")
+    assert said_before[:-1] == messages
 
 
 def test_a_call_that_only_a_system_message_follows_is_answered_before_it() -> None:

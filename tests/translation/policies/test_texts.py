@@ -3,7 +3,9 @@
 import pytest
 
 from tests.translation.policies.requests import AGENTIC, CONSERVATIVE, answer, asked, call, fired, result, under, user
+from translation.history import repair
 from translation.policies.texts import REPEATED, loose
+from translation.providers.profiles import PROFILES
 from translation.values import Message, Text, ToolResult
 
 REMINDER = "<system-reminder>\nThe todo list is empty.\n</system-reminder>"
@@ -62,6 +64,15 @@ def test_conservative_drops_text_beside_results_that_was_said_before() -> None:
 def test_conservative_drops_a_repeated_text_however_it_is_written(again: str) -> None:
     governed, notes = under(CONSERVATIVE, asked(user("Read README."), answer("It says hello."), user(again)))
     assert governed.messages[2] == Message("user", (REPEATED,))
+    assert fired(notes).count("R8") == 1
+
+
+def test_conservative_leaves_nothing_of_a_repeated_text_where_the_turn_holds_something_else() -> None:
+    """E3: the text comes again as a message of its own, after the result."""
+    turn = (user("Read README."), answer(call(0)), user(result(0)))
+    governed, notes = under(CONSERVATIVE, asked(*turn, user("read readme")))
+    repaired, _ = repair(governed, PROFILES["openai"])
+    assert [message.blocks for message in repaired.messages] == [message.blocks for message in turn]
     assert fired(notes).count("R8") == 1
 
 

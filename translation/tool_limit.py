@@ -1,0 +1,30 @@
+"""As many tools as a provider takes, those that the conversation needs before the others.
+
+`Invalid 'tools': array too long. Expected an array with maximum length 128`: a client with many MCP servers could not
+say anything to OpenAI's models any more. Its own tools come first in the list, what it has connected after them.
+"""
+
+from translation.deferred import named
+from translation.typed_tools import kind
+from translation.values import Note, Request, Tool
+
+TOLD = 20  # names of a note
+
+
+def within(tools: tuple[Tool, ...], limit: int, request: Request, notes: list[Note]) -> tuple[Tool, ...]:
+    """The same tools where they are few enough; what a provider runs itself is not counted."""
+    if not limit or len(tools) <= limit:
+        return tools
+    functions = [tool for tool in tools if kind(tool) != "server"]
+    needed = {name for message in request.messages for name in named(message.blocks)}
+    if request.tool_choice is not None:
+        needed.add(request.tool_choice.name)
+    ranked = sorted(functions, key=lambda tool: (tool.name not in needed, tool.defer_loading))
+    left = {tool.name for tool in ranked[limit:]}
+    if not left:
+        return tools
+    names = [tool.name for tool in tools if tool.name in left]
+    some = ", ".join(names[:TOLD]) + (", ..." if len(names) > TOLD else "")
+    what = f"tools: no more than {limit} are taken, so {len(names)} were left out: {some}"
+    notes.append(Note("degradation", "tools-limited", what))
+    return tuple(tool for tool in tools if tool.name not in left)
