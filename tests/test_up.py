@@ -88,9 +88,13 @@ def test_a_key_that_left_the_environment_and_is_still_accepted_is_told(start: St
 
 def test_settings_that_do_not_fit_together_are_told(start: StartTree) -> None:
     tree, _ = start(MODEL_MAP_SONNET="gpt-5.5", MODEL_MAP_OPUS="openai/gpt-5.5", BRIDGE_CORS_ORIGINS="a.example")
+    unset = (
+        "MODEL_MAP_OPUS names 'openai', which no variable configures: set OPENAI_API_KEY, or add an upstream of that "
+        "name in the admin"
+    )
     tree.stop()
     assert set(tree.errors().splitlines()) >= {
-        "toolbridge: MODEL_MAP_OPUS names 'openai', which no variable configures",
+        f"toolbridge: {unset}",
         "toolbridge: MODEL_MAP_SONNET is 'gpt-5.5'; it must be provider/model",
         "toolbridge: BRIDGE_CORS_ORIGINS holds 'a.example'; an origin is scheme://host[:port]",
     }

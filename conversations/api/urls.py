@@ -4,6 +4,7 @@ import logging
 from typing import Any
 
 from django.contrib import admin
+from django.core.exceptions import DisallowedHost
 from django.db import DatabaseError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -81,6 +82,9 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     if _is_for_people(request) and hasattr(request, "user"):  # nobody is known yet where the host name is not ours
         text = "The address or the form holds a value that cannot be. Nothing was changed."
         return _told(request, 400, "This cannot be", text)
+    if isinstance(exception, DisallowedHost):
+        text = "the host name that it was sent to is not one of this server's: BRIDGE_ALLOWED_HOSTS names them"
+        return refusal(request, InvalidRequest(text))
     return refusal(request, InvalidRequest(f"{request.method} was refused: {type(exception).__name__}"))
 
 
