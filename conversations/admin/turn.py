@@ -31,10 +31,6 @@ class TurnAdmin(RecordAdmin):
     ordering = ("-id",)
     sortable_by = ()
     search_help_text = "Any id, tool name, error, or words that were said"
-    absent = (
-        "A request that the bridge itself refused (its key, its model, a limit or budget, a body that is wrong) is no "
-        "turn and is not kept: the answer that its client got says why."
-    )
     find = staticmethod(finding.turns)
     living = {"conversation__ended_at": None}
     deferred = CONTENT

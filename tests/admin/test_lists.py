@@ -143,6 +143,13 @@ def test_what_cannot_be_is_told_on_a_page(browser: Client, conversation: Convers
     assert (answer.status_code, "This cannot be" in answer.text) == (400, True)
 
 
+@pytest.mark.django_db
+def test_a_request_that_became_no_turn_is_not_looked_for_any_longer(browser: Client) -> None:
+    for name in ("turn", "conversation", "usageentry"):
+        found = [browser.get(f"/admin/conversations/{name}/", {"q": words}).text for words in ("req_refused", "words")]
+        assert ["is kept nowhere" in page for page in found] == [True, False]
+
+
 def test_a_host_name_that_is_not_ours_is_told_with_its_variable(client: Client, settings: Settings) -> None:
     settings.ALLOWED_HOSTS = ["bridge.example.com"]
     for path in ("/v1/models", "/livez", "/admin/"):
