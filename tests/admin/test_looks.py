@@ -1,4 +1,4 @@
-"""Every word can be read: WCAG's AA, 4.5 to 1 and 3 to 1 for large ones, in light and in dark."""
+"""How pages look: no form is wider than its window, and every word can be read (AA of WCAG: 4.5 to 1, large ones 3)."""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -84,3 +84,14 @@ def test_the_login_can_be_read_in_the_dark(chromium: Browser, bridge: Bridge) ->
     page.goto(f"{bridge.url}/admin/login/")
     assert page.evaluate(FAINT) == []
     context.close()
+
+
+@pytest.mark.parametrize("width", [390, 768, 1024, 1280, 1440])
+def test_no_form_is_wider_than_its_window(chromium: Browser, bridge: Bridge, width: int) -> None:
+    tables = ("auth/user", "auth/group", "conversations/hostedtool", "conversations/route", "conversations/apikey",
+              "conversations/upstream", "conversations/price", "conversations/toolsecret")  # fmt: skip
+    with browsing.visitor(chromium, bridge) as came:
+        came.page.set_viewport_size({"width": width, "height": 800})
+        for path in ("auth/user/2/change/", *(f"{table}/add/" for table in tables)):
+            came.go(f"/admin/{path}")
+            assert came.overflow <= 0, path
