@@ -182,6 +182,7 @@ def test_the_generated_secret_key_is_kept_and_private(tmp_path: Path) -> None:
     assert len(key) >= 50
     assert stored_key(home) == key
     assert (home / "secret_key").stat().st_mode & 0o777 == 0o600
+    assert home.stat().st_mode & 0o777 == 0o700
     assert [file.name for file in home.iterdir()] == ["secret_key"]
 
 

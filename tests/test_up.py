@@ -115,10 +115,11 @@ def test_what_was_given_and_does_nothing_is_told(start: StartTree) -> None:
     assert "manage.py createsuperuser" in printed
 
 
-def test_in_production_the_admin_is_where_the_proxy_is(start: StartTree) -> None:
+def test_in_production_the_admin_is_where_the_proxy_is(start: StartTree, home: Path) -> None:
     tree, printed = start(BRIDGE_ENV="production", BRIDGE_SECRET_KEY="k9" * 30, BRIDGE_ALLOWED_HOSTS="bridge.example")
     assert f"Toolbridge serves http://127.0.0.1:{tree.port}\n" in printed
     assert "https://bridge.example/admin/" in printed
+    assert home.stat().st_mode & 0o777 == 0o700
 
 
 def test_a_web_process_that_nobody_waits_for_any_more_says_nothing(home: Path) -> None:
