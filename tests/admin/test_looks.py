@@ -37,6 +37,14 @@ FAINT = """() => {
   }
   return [...found];
 }"""
+# What is pressed or filled in, and would be read out as nothing or as the word that draws an icon.
+NAMELESS = """() => [...document.querySelectorAll('a, button, [role=button], input, select')].filter(place => {
+  const theirs = place.closest('svg, .select2, .datetimeshortcuts');  // Django's own widgets, named inside
+  if (theirs || !place.checkVisibility() || place.type === 'hidden') return false;
+  if (place.getAttribute('aria-label') || place.title || place.labels?.length) return false;
+  const icons = [...place.querySelectorAll('.material-symbols-outlined')].map(icon => icon.textContent).join('');
+  return place.textContent.trim() === icons.trim();
+}).map(place => place.outerHTML.slice(0, 200))"""
 LISTS = ("conversation", "turn", "toolmapping", "usageentry", "apikey", "upstream", "route", "price", "process")
 
 
@@ -95,3 +103,14 @@ def test_no_form_is_wider_than_its_window(chromium: Browser, bridge: Bridge, wid
         for path in ("auth/user/2/change/", *(f"{table}/add/" for table in tables)):
             came.go(f"/admin/{path}")
             assert came.overflow <= 0, path
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_everything_that_is_pressed_or_filled_in_has_a_name(chromium: Browser, bridge: Bridge, width: int) -> None:
+    tables = ("conversations/conversation", "conversations/turn", "conversations/apikey", "conversations/route")
+    forms = ("conversations/apikey/1/change", "conversations/hostedtool/add", "auth/user/2/change", "auth/group/add")
+    with browsing.visitor(chromium, bridge) as came:
+        came.page.set_viewport_size({"width": width, "height": 800})
+        for path in ("/admin/", "/admin/connect/", *(f"/admin/{place}/" for place in (*tables, *forms))):
+            came.go(path)
+            assert came.page.evaluate(NAMELESS) == [], path
