@@ -58,7 +58,7 @@ def unavailable(request: HttpRequest, error: DatabaseError) -> HttpResponse:
 
 @api.exception_handler(Http404)
 def missing(request: HttpRequest, error: Http404) -> HttpResponse:
-    return refusal(request, NotFound(f"{request.method} {request.path} not found"))
+    return _nothing_at(request)
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -66,7 +66,12 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     if _is_for_people(request):
         text = "Conversations are gone once they are purged or terminated. The ledger keeps what they used."
         return _told(request, 404, "There is no such page", text)
-    return refusal(request, NotFound(f"{request.method} {request.path} not found"))
+    return _nothing_at(request)
+
+
+def _nothing_at(request: HttpRequest) -> HttpResponse:
+    hint = " (the base URL of Anthropic's clients ends before /v1)" if request.path.startswith("/v1/v1/") else ""
+    return refusal(request, NotFound(f"{request.method} {request.path} not found{hint}"))
 
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:

@@ -150,6 +150,13 @@ def test_a_request_that_became_no_turn_is_not_looked_for_any_longer(browser: Cli
         assert ["is kept nowhere" in page for page in found] == [True, False]
 
 
+@pytest.mark.django_db
+def test_a_base_url_with_the_version_in_it_is_told(client: Client) -> None:
+    answers = [client.post(path) for path in ("/v1/v1/messages", "/v1/nothing")]
+    assert [answer.status_code for answer in answers] == [404, 404]
+    assert ["ends before /v1" in answer.text for answer in answers] == [True, False]
+
+
 def test_a_host_name_that_is_not_ours_is_told_with_its_variable(client: Client, settings: Settings) -> None:
     settings.ALLOWED_HOSTS = ["bridge.example.com"]
     for path in ("/v1/models", "/livez", "/admin/"):
