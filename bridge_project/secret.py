@@ -6,6 +6,8 @@ from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
 
+PRIVATE = 0o700  # BRIDGE_HOME's: the embedded database in it is all that was said
+
 
 def stored_key(home: Path) -> str:
     path = home / "secret_key"
@@ -18,7 +20,7 @@ def stored_key(home: Path) -> str:
 
 
 def _create(path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
     draft = path.with_name(f"{path.name}.{os.getpid()}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding="ascii") as file:

@@ -10,6 +10,7 @@ from django.core.checks import CheckMessage, Error, register
 from conversations import conf
 from translation.providers.profiles import PROFILES
 
+LONG_KEY = 32  # characters
 OURS = "toolbridge"  # the tag by which a start asks for these alone
 
 
@@ -27,10 +28,20 @@ def model_map_names_configured_upstreams(*, app_configs: Iterable[AppConfig] | N
         if not (provider and slash and model):
             messages.append(Error(f"{variable} is {target!r}; it must be provider/model", id="conversations.E001"))
         elif provider not in configured:
+            todo = f"set {_stem(provider)}_API_KEY, or add" if provider in PROFILES else "add"
             messages.append(
-                checks.Warning(f"{variable} names {provider!r}, which no variable configures", id="conversations.W001")
+                checks.Warning(
+                    f"{variable} names {provider!r}, which no variable configures: {todo} an upstream of that name in "
+                    "the admin",
+                    id="conversations.W001",
+                )
             )
     return messages
+
+
+def _stem(provider: str) -> str:
+    """What its variables begin with."""
+    return (PROFILES[provider].shares or provider).upper()
 
 
 @register(OURS)
@@ -77,7 +88,7 @@ def _is_network(host: str) -> bool:
 def upstreams_have_addresses(*, app_configs: Iterable[AppConfig] | None, **_: object) -> list[CheckMessage]:
     """Once for each variable, however many upstreams share it."""
     homeless = [item for item in conf.current().upstreams if not item.base_url and not PROFILES[item.provider].base_url]
-    stems = {(PROFILES[item.provider].shares or item.provider).upper() for item in homeless}
+    stems = {_stem(item.provider) for item in homeless}
     return [
         checks.Warning(f"{stem}_API_KEY does nothing without {stem}_BASE_URL", id="conversations.W003")
         for stem in sorted(stems)
@@ -90,6 +101,14 @@ def production_has_a_strong_secret(*, app_configs: Iterable[AppConfig] | None, *
         return []
     text = "BRIDGE_SECRET_KEY can be guessed, and with it any operator's session: it needs 50 random characters"
     return [checks.Warning(text, id="conversations.W004")]
+
+
+@register(OURS)
+def encryption_keys_are_long(*, app_configs: Iterable[AppConfig] | None, **_: object) -> list[CheckMessage]:
+    if all(len(key) >= LONG_KEY for key in conf.current().encryption_keys):
+        return []
+    text = f"BRIDGE_ENCRYPTION_KEYS holds a key that a backup's thief can guess: it needs {LONG_KEY} random characters"
+    return [checks.Warning(text, id="conversations.W007")]
 
 
 @register(OURS)

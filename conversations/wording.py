@@ -2,6 +2,7 @@
 
 import datetime as dt
 import re
+from decimal import Decimal
 
 TURN_COLOURS = {"running": "info", "complete": "success", "aborted": "warning", "error": "danger", "replay": "info"}
 TOOL_COLOURS = {
@@ -96,6 +97,13 @@ def money(micros: int) -> str:
         return NONE
     dollars = micros / 1_000_000
     return f"${dollars:,.2f}" if dollars >= 1 else f"${dollars:.4f}"
+
+
+def dollars(value: Decimal) -> str:
+    """A price: to the cent, and further only where it goes further."""
+    exact = f"{value:,.4f}".rstrip("0")
+    whole, _, rest = exact.partition(".")
+    return f"${whole}.{rest:0<2}"
 
 
 def ago(moment: dt.datetime, now: dt.datetime) -> str:

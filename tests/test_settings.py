@@ -182,6 +182,7 @@ def test_the_generated_secret_key_is_kept_and_private(tmp_path: Path) -> None:
     assert len(key) >= 50
     assert stored_key(home) == key
     assert (home / "secret_key").stat().st_mode & 0o777 == 0o600
+    assert home.stat().st_mode & 0o777 == 0o700
     assert [file.name for file in home.iterdir()] == ["secret_key"]
 
 
@@ -299,6 +300,7 @@ def test_a_short_secret_key_fails_the_deployment_check(tmp_path: Path) -> None:
         (PRODUCTION | {"BRIDGE_SECRET_KEY": "short"}, "conversations.W004"),
         ({"BRIDGE_INACTIVTY_HOURS": "1"}, "conversations.W005"),
         ({"ANTHROPIC_API_KEY": f"{PREFIX}x"}, "conversations.W006"),
+        ({"BRIDGE_ENCRYPTION_KEYS": f"{'long' * 8},short"}, "conversations.W007"),
     ],
 )
 def test_values_that_do_not_fit_together_fail_a_check_with_an_id(

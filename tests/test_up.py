@@ -88,9 +88,13 @@ def test_a_key_that_left_the_environment_and_is_still_accepted_is_told(start: St
 
 def test_settings_that_do_not_fit_together_are_told(start: StartTree) -> None:
     tree, _ = start(MODEL_MAP_SONNET="gpt-5.5", MODEL_MAP_OPUS="openai/gpt-5.5", BRIDGE_CORS_ORIGINS="a.example")
+    unset = (
+        "MODEL_MAP_OPUS names 'openai', which no variable configures: set OPENAI_API_KEY, or add an upstream of that "
+        "name in the admin"
+    )
     tree.stop()
     assert set(tree.errors().splitlines()) >= {
-        "toolbridge: MODEL_MAP_OPUS names 'openai', which no variable configures",
+        f"toolbridge: {unset}",
         "toolbridge: MODEL_MAP_SONNET is 'gpt-5.5'; it must be provider/model",
         "toolbridge: BRIDGE_CORS_ORIGINS holds 'a.example'; an origin is scheme://host[:port]",
     }
@@ -111,10 +115,11 @@ def test_what_was_given_and_does_nothing_is_told(start: StartTree) -> None:
     assert "manage.py createsuperuser" in printed
 
 
-def test_in_production_the_admin_is_where_the_proxy_is(start: StartTree) -> None:
+def test_in_production_the_admin_is_where_the_proxy_is(start: StartTree, home: Path) -> None:
     tree, printed = start(BRIDGE_ENV="production", BRIDGE_SECRET_KEY="k9" * 30, BRIDGE_ALLOWED_HOSTS="bridge.example")
     assert f"Toolbridge serves http://127.0.0.1:{tree.port}\n" in printed
     assert "https://bridge.example/admin/" in printed
+    assert home.stat().st_mode & 0o777 == 0o700
 
 
 def test_a_web_process_that_nobody_waits_for_any_more_says_nothing(home: Path) -> None:

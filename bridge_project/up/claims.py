@@ -7,13 +7,14 @@ import socket
 from pathlib import Path
 from typing import TextIO
 
+from bridge_project.secret import PRIVATE
 from bridge_project.up.errors import StartError
 
 
 def claim_home(home: Path) -> TextIO:
     """Hold the lock as long as the file is open; the kernel drops it with the process, however that ends."""
     try:
-        home.mkdir(parents=True, exist_ok=True)
+        home.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
         file = (home / "up.lock").open("a+", encoding="ascii")
     except OSError as error:
         raise StartError(f"BRIDGE_HOME {home} cannot be written: {error.strerror}") from error

@@ -11,6 +11,7 @@ from django.contrib.auth import get_user_model
 from django.core.checks import run_checks
 from django.db import DatabaseError, IntegrityError, connection
 
+from bridge_project.secret import PRIVATE
 from bridge_project.up import migrating
 from bridge_project.up.announcement import FirstRun
 from bridge_project.up.errors import StartError
@@ -50,7 +51,7 @@ def make_folders() -> None:
     """Celery's own worker, which deployments run, finds its broker's folders or fails."""
     for folder in (settings.BRIDGE_HOME, *settings.BROKER_FOLDERS.values()):
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
         except OSError as error:
             raise StartError(f"{folder} cannot be made: {error.strerror}") from error
 

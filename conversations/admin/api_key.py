@@ -1,6 +1,7 @@
 """API keys: issued (the secret is shown once, and kept nowhere), changed, revoked."""
 
 import datetime as dt
+from decimal import Decimal
 from typing import Any
 
 from django import forms
@@ -68,6 +69,21 @@ class StateFilter(admin.SimpleListFilter):
                 return queryset
 
 
+def budgeted(tokens: int, micros: int, most: int | None, dollars: Decimal | None) -> str:
+    """What was used of which budgets; without one, only what was used."""
+    money = wording.money(micros) if micros else "$0"
+    limit = None if dollars is None else round(dollars * 1_000_000)
+    parts = [f"{wording.count(tokens)}{_of(most, wording.count(most or 0))} tokens"]
+    if micros or limit is not None:
+        parts.append(f"{money}{_of(limit, wording.dollars(dollars or Decimal(0)))}")
+    over = (most is not None and tokens >= most) or (limit is not None and micros >= limit)
+    return ", ".join(parts) + (" (used up: requests are refused with 402)" if over else "")
+
+
+def _of(budget: int | None, words: str) -> str:
+    return "" if budget is None else f" of {words}"
+
+
 @admin.register(ApiKey)
 class ApiKeyAdmin(ModelAdmin):
     list_display = ("name", "begins", "state", "storage", "expires", "issued", "conversations", "usage")
@@ -126,9 +142,12 @@ class ApiKeyAdmin(ModelAdmin):
         today = dt.datetime.now(dt.UTC).date()
         until = str(today + dt.timedelta(days=1))
         spans = []
-        for words, since in (("today", today), ("this month", today.replace(day=1))):
-            tokens, micros = accounts.spent(PageDatabase(), key=row.pk, since=str(since), until=until)
-            spans.append(f"{words} {wording.count(tokens)} tokens{f', {wording.money(micros)}' if micros else ''}")
+        for words, since, most, dollars in (
+            ("today", today, row.daily_tokens, row.daily_dollars),
+            ("this month", today.replace(day=1), row.monthly_tokens, row.monthly_dollars),
+        ):
+            amount = accounts.spent(PageDatabase(), key=row.pk, since=str(since), until=until)
+            spans.append(f"{words} {budgeted(*amount, most, dollars)}")
         return "; ".join(spans)
 
     # ------------------------------------------------------------ issuing

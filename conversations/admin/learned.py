@@ -5,6 +5,7 @@ Operators may begin and end a rest, too.
 
 from typing import Any
 
+import msgspec
 from django.contrib import admin
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
@@ -20,8 +21,26 @@ from conversations.admin.record import RecordAdmin
 from conversations.models import Learned, Rest
 from conversations.process import current
 from translation.errors import InvalidRequest
+from translation.remedies import Remedy
 
+OTHERWISE = {
+    "tools_without_reasoning": "requests with tools go without reasoning",
+    "json_schemas": "tools go as JSON Schemas",
+}
 MINUTES = (("5", "5 minutes"), ("15", "15 minutes"), ("60", "an hour"), ("480", "8 hours"))
+
+
+def taught(raw: str) -> str:
+    """A remedy in words; as it is kept, where a newer version kept it."""
+    try:
+        remedy = msgspec.json.decode(raw, type=Remedy)
+    except msgspec.DecodeError:
+        return raw
+    left_out = (f"{name} is left out" for name in remedy.drop)
+    renamed = (f"{old} goes as {new}" for old, new in remedy.rename)
+    longest = (f"answers end after {most:,} tokens" for most in (remedy.max_output,) if most)
+    other = (words for name, words in OTHERWISE.items() if getattr(remedy, name))
+    return "; ".join((*left_out, *renamed, *longest, *other)) or raw
 
 
 @admin.register(Learned)
@@ -29,11 +48,11 @@ class LearnedAdmin(RoutingAdmin):
     about = (
         "When an upstream refuses a parameter, the bridge leaves it out or renames it from then on: that is a lesson."
     )
-    list_display = ("upstream", "model", "lesson", "said", "learned")
+    list_display = ("upstream", "model_name", "lesson", "said", "learned")
     list_filter = ("upstream",)
     search_fields = ("upstream", "model", "why")
     ordering = ("-learned_at",)
-    readonly_fields = ("upstream", "model", "remedy", "why", "learned_at")
+    fields = readonly_fields = ("upstream", "model", "lesson", "why", "learned_at")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -41,9 +60,13 @@ class LearnedAdmin(RoutingAdmin):
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
-    @display(description="remedy", ordering="remedy")
-    def lesson(self, row: Learned) -> SafeString:
-        return cells.code(row.remedy)
+    @display(description="model", ordering="model")
+    def model_name(self, row: Learned) -> SafeString:
+        return cells.short(row.model)
+
+    @display(description="since then", ordering="remedy")
+    def lesson(self, row: Learned) -> str:
+        return taught(row.remedy)
 
     @display(description="what the upstream said")
     def said(self, row: Learned) -> SafeString:

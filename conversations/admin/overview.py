@@ -30,6 +30,7 @@ UNITS = {
     "hour": (dt.timedelta(hours=1), 13),
     "day": (dt.timedelta(days=1), 10),
 }
+PARTS = ("unit", "upstream", "model", "api_key")  # what the ledger is grouped by
 SAMPLE = 2_000  # newest turns that quantiles are taken of
 LIMIT = 1_000  # figures are counted so far
 ROWS = 8
@@ -50,15 +51,17 @@ class Line(Struct, frozen=True):
     name: str
     url: str
     attempts: int
+    failed: int
     read: int  # tokens, from a cache or not
     output_tokens: int
     cost_micros: int
 
 
 class Used(Struct, frozen=True):
-    """What the ledger has for one unit of time, model and key."""
+    """What the ledger has for one unit of time, upstream, model and key."""
 
     unit: str = ""
+    upstream: str = ""
     model: str = ""
     key: str = ""  # its id
     attempts: int = 0
@@ -75,7 +78,8 @@ class Used(Struct, frozen=True):
         return self.input_tokens + self.cache_read + self.cache_write
 
 
-SUMS = Used.__struct_fields__[3:]
+COSTLY, FAILING = ("cost_micros", "attempts"), ("failed", "attempts")  # what the lines of a summary are ordered by
+SUMS = Used.__struct_fields__[4:]
 
 
 class Column(Struct, frozen=True):
@@ -85,6 +89,7 @@ class Column(Struct, frozen=True):
     width: float
     height: int
     errors: int
+    begins: str
     title: str
 
 
@@ -105,8 +110,9 @@ def overview(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         "live": _live(now),
         "columns": columns(buckets, now - length, now, unit),
         "peak": max((number for _, number, _ in buckets), default=0),
-        "by_model": _costliest(_by(used, "model"), "model", chosen, {}),
-        "by_key": _costliest(_by(used, "key"), "key", chosen, _key_names()),
+        "by_upstream": _first(_by(used, "upstream"), "upstream", chosen, {}, FAILING),
+        "by_model": _first(_by(used, "model"), "model", chosen, {}, COSTLY),
+        "by_key": _first(_by(used, "key"), "key", chosen, _key_names(), COSTLY),
         "tools": ledger.tool_totals(now - length)[:ROWS],
     }
 
@@ -131,10 +137,21 @@ def columns(
 
 def _column(name: str, number: int, errors: int, x: float, width: float, most: int) -> Column:
     height, failed = round(HEIGHT * number / most), round(HEIGHT * errors / most)
-    title = f"{name}: {number:,} attempts, {errors:,} errors"
+    begins = _told(name)
+    title = f"{begins}: {number:,} attempts, {errors:,} errors"
     return Column(
-        round(x, 3), round(width * 0.8, 3), max(height, 2 if number else 0), max(failed, 2 if errors else 0), title
+        round(x, 3),
+        round(width * 0.8, 3),
+        max(height, 2 if number else 0),
+        max(failed, 2 if errors else 0),
+        begins,
+        title,
     )
+
+
+def _told(name: str) -> str:
+    """The beginning of a unit, from a minute, an hour or a day as they are grouped."""
+    return f"{name}{':00' if len(name) == UNITS['hour'][1] else ''} UTC"
 
 
 def quantile(values: list[float], share: float) -> float:
@@ -147,7 +164,7 @@ def _used(since: dt.datetime, unit: str) -> list[Used]:
     # SQLite keeps times as text, whose beginning is the unit; Django's own truncation is a call into Python per row.
     sqlite = connection.vendor == "sqlite"
     units = Substr(F("created_at"), 1, length) if sqlite else Trunc("created_at", unit)
-    grouped = UsageEntry.objects.filter(created_at__gte=since).annotate(unit=units).values("unit", "model", "api_key")
+    grouped = UsageEntry.objects.filter(created_at__gte=since).annotate(unit=units).values(*PARTS)
     rows = grouped.annotate(
         attempts=Count("id"), failed=Count("id", filter=Q(status="error")), given=Sum("input_tokens"),
         written=Sum("output_tokens"), read=Sum("cache_read"), kept=Sum("cache_write"), cost=Sum("cost_micros"),
@@ -155,17 +172,17 @@ def _used(since: dt.datetime, unit: str) -> list[Used]:
     ).order_by()  # fmt: skip
     figures = ("attempts", "failed", "given", "written", "read", "kept", "cost", "calls")
     return [
-        Used(when if sqlite else when.strftime("%Y-%m-%d %H:%M")[:length], model, str(key), *rest)
-        for when, model, key, *rest in rows.values_list("unit", "model", "api_key", *figures)
+        Used(when if sqlite else when.strftime("%Y-%m-%d %H:%M")[:length], upstream, model, str(key), *rest)
+        for when, upstream, model, key, *rest in rows.values_list(*PARTS, *figures)
     ]
 
 
 def _summed(used: Iterable[Used]) -> Used:
     columns = zip(*([getattr(one, name) for name in SUMS] for one in used), strict=True)
-    return Used("", "", "", *map(sum, columns))
+    return Used("", "", "", "", *map(sum, columns))
 
 
-def _by(used: list[Used], what: Literal["unit", "model", "key"]) -> dict[str, Used]:
+def _by(used: list[Used], what: Literal["unit", "upstream", "model", "key"]) -> dict[str, Used]:
     groups: defaultdict[str, list[Used]] = defaultdict(list)
     for one in used:
         groups[getattr(one, what)].append(one)
@@ -176,13 +193,13 @@ def _key_names() -> dict[str, str]:
     return {str(key): name for key, name in ApiKey.objects.values_list("id", "name")}
 
 
-def _costliest(groups: dict[str, Used], what: str, chosen: str, names: dict[str, str]) -> list[Line]:
-    """The first of them as lines of a summary."""
-    ordered = sorted(groups.items(), key=lambda item: (-item[1].cost_micros, -item[1].attempts, item[0]))
+def _first(groups: dict[str, Used], what: str, chosen: str, names: dict[str, str], most: tuple[str, ...]) -> list[Line]:
+    """Those with the most of what these columns count, as lines of a summary."""
+    ordered = sorted(groups.items(), key=lambda item: (*(-getattr(item[1], name) for name in most), item[0]))
     return [
         Line(
             names.get(value, value), cells.list_url(UsageEntry, **{what: value, "since": chosen}), one.attempts,
-            one.read, one.output_tokens, one.cost_micros,
+            one.failed, one.read, one.output_tokens, one.cost_micros,
         )
         for value, one in ordered[:ROWS]
     ]  # fmt: skip

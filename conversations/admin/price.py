@@ -1,5 +1,6 @@
 """Prices: the operator's own, over the built-in table."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django import forms
@@ -7,15 +8,27 @@ from django.contrib import admin
 from django.db import transaction
 from django.http import HttpRequest
 from unfold.admin import ModelAdmin
+from unfold.decorators import display
 
-from conversations import ledger, prices
+from conversations import ledger, prices, wording
 from conversations.models import Price
 from conversations.process import current
 
 
+def per_million(field: str) -> Callable[[Price], str]:
+    """A column in dollars. Its heading has the unit."""
+
+    def shown(row: Price) -> str:
+        return wording.dollars(getattr(row, field))
+
+    words = field.replace("_", " ")
+    named: Callable[[Price], str] = display(shown, description=f"{words}, per million", ordering=field)
+    return named
+
+
 @admin.register(Price)
 class PriceAdmin(ModelAdmin):
-    list_display = ("pattern", "input", "output", "cache_read", "cache_write")
+    list_display = ("pattern", *map(per_million, ("input", "output", "cache_read", "cache_write")))
     search_fields = ("pattern",)
     list_before_template = "admin/conversations/price/known.html"
     known = prices.DEFAULTS

@@ -33,6 +33,7 @@ class Given(Struct, frozen=True):
     address: str  # without what may be secret in it
     keys: int
     replaced: bool
+    rests: str  # what of it, "" for nothing
 
 
 class SecretArea(UnfoldAdminTextareaWidget):
@@ -72,6 +73,16 @@ class UpstreamForm(Form):
         return super().save(commit)
 
 
+def _resting() -> dict[str, str]:
+    """What rests now, by upstream: itself, or so many of its keys."""
+    keys: dict[str, list[int]] = {}
+    for name, key in Rest.objects.filter(until__gt=timezone.now()).values_list("upstream", "key"):
+        keys.setdefault(name, []).append(key)
+    return {
+        name: "it rests" if 0 in found else f"{wording.many(len(found), 'key')} resting" for name, found in keys.items()
+    }
+
+
 @admin.register(Upstream)
 class UpstreamAdmin(RoutingAdmin):
     form = UpstreamForm
@@ -94,13 +105,14 @@ class UpstreamAdmin(RoutingAdmin):
 
     def environment(self) -> list[Given]:
         """What is there without any row, and which of it a row replaces."""
-        own = set(Upstream.objects.values_list("name", flat=True))
+        own, resting = set(Upstream.objects.values_list("name", flat=True)), _resting()
         return [
             Given(
                 item.provider,
                 urlsplit(item.base_url).hostname or "" if item.base_url else "the provider's own",
                 len(item.api_keys),
                 item.provider in own,
+                resting.get(item.provider, ""),
             )
             for item in conf.current().upstreams
         ]

@@ -4,6 +4,7 @@ import logging
 from typing import Any
 
 from django.contrib import admin
+from django.core.exceptions import DisallowedHost
 from django.db import DatabaseError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -57,7 +58,7 @@ def unavailable(request: HttpRequest, error: DatabaseError) -> HttpResponse:
 
 @api.exception_handler(Http404)
 def missing(request: HttpRequest, error: Http404) -> HttpResponse:
-    return refusal(request, NotFound(f"{request.method} {request.path} not found"))
+    return _nothing_at(request)
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -65,7 +66,12 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     if _is_for_people(request):
         text = "Conversations are gone once they are purged or terminated. The ledger keeps what they used."
         return _told(request, 404, "There is no such page", text)
-    return refusal(request, NotFound(f"{request.method} {request.path} not found"))
+    return _nothing_at(request)
+
+
+def _nothing_at(request: HttpRequest) -> HttpResponse:
+    hint = " (the base URL of Anthropic's clients ends before /v1)" if request.path.startswith("/v1/v1/") else ""
+    return refusal(request, NotFound(f"{request.method} {request.path} not found{hint}"))
 
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -81,6 +87,9 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     if _is_for_people(request) and hasattr(request, "user"):  # nobody is known yet where the host name is not ours
         text = "The address or the form holds a value that cannot be. Nothing was changed."
         return _told(request, 400, "This cannot be", text)
+    if isinstance(exception, DisallowedHost):
+        text = "the host name that it was sent to is not one of this server's: BRIDGE_ALLOWED_HOSTS names them"
+        return refusal(request, InvalidRequest(text))
     return refusal(request, InvalidRequest(f"{request.method} was refused: {type(exception).__name__}"))
 
 

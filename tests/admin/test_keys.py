@@ -2,6 +2,7 @@
 
 import logging
 import re
+from decimal import Decimal
 
 import pytest
 from django.contrib.admin.models import LogEntry
@@ -10,6 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from conversations import keys
+from conversations.admin.api_key import budgeted
 from conversations.models import ApiKey, Change, Turn
 from tests.admin import rows
 
@@ -115,3 +117,18 @@ def test_a_key_says_what_it_has_spent_as_its_budgets_count(browser: Client, turn
     page = browser.get(f"/admin/conversations/apikey/{turn.api_key_id}/change/").text
     assert "today 1,200 tokens, $1.50; this month 1,200 tokens, $1.50" in page
     assert "Empty: no limit." in page
+
+
+@pytest.mark.parametrize(
+    ("used", "budgets", "words"),
+    [
+        ((1_200, 0), (None, None), "1,200 tokens"),
+        ((1_200, 0), (5_000, Decimal("2.5")), "1,200 of 5,000 tokens, $0 of $2.50"),
+        ((5_000, 100), (5_000, None), "5,000 of 5,000 tokens, $0.0001 (used up: requests are refused with 402)"),
+        ((2, 2_500_000), (None, Decimal("2.5")), "2 tokens, $2.50 of $2.50 (used up: requests are refused with 402)"),
+    ],
+)
+def test_what_is_left_of_a_budget_is_said(
+    used: tuple[int, int], budgets: tuple[int | None, Decimal | None], words: str
+) -> None:
+    assert budgeted(*used, *budgets) == words

@@ -9,6 +9,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+from pytest_django import Settings
 
 from conversations.admin.paginator import LIMIT
 from conversations.deaths import LONG_AGO
@@ -140,6 +141,27 @@ def test_an_address_with_an_impossible_value_is_no_fault_of_the_bridge(
 def test_what_cannot_be_is_told_on_a_page(browser: Client, conversation: Conversation, path: str) -> None:
     answer = browser.get(f"/admin/conversations/{path}")
     assert (answer.status_code, "This cannot be" in answer.text) == (400, True)
+
+
+@pytest.mark.django_db
+def test_a_request_that_became_no_turn_is_not_looked_for_any_longer(browser: Client) -> None:
+    for name in ("turn", "conversation", "usageentry"):
+        found = [browser.get(f"/admin/conversations/{name}/", {"q": words}).text for words in ("req_refused", "words")]
+        assert ["is kept nowhere" in page for page in found] == [True, False]
+
+
+@pytest.mark.django_db
+def test_a_base_url_with_the_version_in_it_is_told(client: Client) -> None:
+    answers = [client.post(path) for path in ("/v1/v1/messages", "/v1/nothing")]
+    assert [answer.status_code for answer in answers] == [404, 404]
+    assert ["ends before /v1" in answer.text for answer in answers] == [True, False]
+
+
+def test_a_host_name_that_is_not_ours_is_told_with_its_variable(client: Client, settings: Settings) -> None:
+    settings.ALLOWED_HOSTS = ["bridge.example.com"]
+    for path in ("/v1/models", "/livez", "/admin/"):
+        answer = client.get(path, headers={"host": "127.0.0.1:8000"})
+        assert (answer.status_code, "BRIDGE_ALLOWED_HOSTS" in answer.text) == (400, True)
 
 
 @pytest.mark.django_db

@@ -109,3 +109,26 @@ def test_loops_and_rests_lead_to_their_rows(browser: Client, turn: Turn) -> None
     note = {"kind": "policy", "rule": "Loop", "what": "messages.3: Bash had the same result"}
     Turn.objects.update(note_count=1, notes=rows.encoded([note]))
     assert browser.get("/admin/conversations/turn/?notes=loop").context["cl"].result_count == 1
+
+
+@pytest.mark.django_db
+def test_an_upstream_s_errors_are_counted_and_lead_to_their_attempts(browser: Client) -> None:
+    rows.seed(20)
+    page = browser.get("/admin/")
+    lines = page.context["by_upstream"]
+    assert {line.name for line in lines} == {"openai", "gemini", "demo"}
+    assert sum(line.failed for line in lines) == UsageEntry.objects.filter(status="error").count()
+    worst = lines[0]
+    assert worst.failed == max(line.failed for line in lines)
+    assert f'href="{worst.url}&status=error"'.replace("&", "&amp;") in page.text
+    assert browser.get(f"{worst.url}&status=error").context["cl"].result_count == worst.failed
+
+
+def test_a_plot_says_when_it_begins() -> None:
+    end = dt.datetime(2026, 1, 2, 12, 30, tzinfo=dt.UTC)
+    for length, unit, begins in (
+        (dt.timedelta(hours=1), "minute", "2026-01-02 11:30 UTC"),
+        (dt.timedelta(hours=24), "hour", "2026-01-01 12:00 UTC"),
+        (dt.timedelta(days=30), "day", "2025-12-03 UTC"),
+    ):
+        assert columns([], end - length, end, unit)[0].begins == begins

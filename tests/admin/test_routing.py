@@ -2,6 +2,7 @@
 
 import datetime as dt
 import logging
+from decimal import Decimal
 
 import pytest
 from django.contrib.admin.models import LogEntry
@@ -10,7 +11,8 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from conversations import secrets
-from conversations.models import Change, Learned, Rest, Route, Upstream
+from conversations.admin.learned import taught
+from conversations.models import Change, Learned, Price, Rest, Route, Upstream
 from conversations.prices import DEFAULTS
 
 pytestmark = pytest.mark.django_db
@@ -205,3 +207,35 @@ def test_an_address_that_no_request_could_go_to_is_refused(browser: Client, addr
 def test_an_address_is_kept_without_the_slash_at_its_end(browser: Client) -> None:
     assert add(browser, "upstream", upstream_form(base_url="https://models.example/v1/")) == ""
     assert Upstream.objects.get().base_url == "https://models.example/v1"
+
+
+@pytest.mark.parametrize(
+    ("remedy", "words"),
+    [
+        ('{"why":"","drop":["user","seed"]}', "user is left out; seed is left out"),
+        ('{"why":"","rename":[["max_tokens","max_completion_tokens"]]}', "max_tokens goes as max_completion_tokens"),
+        ('{"why":"","max_output":8192}', "answers end after 8,192 tokens"),
+        ('{"why":"","tools_without_reasoning":true}', "requests with tools go without reasoning"),
+        ('{"why":"","json_schemas":true}', "tools go as JSON Schemas"),
+        ('{"why":"","of_another_version":1}', '{"why":"","of_another_version":1}'),
+        ("{", "{"),
+    ],
+)
+def test_a_lesson_is_told_in_words(remedy: str, words: str) -> None:
+    assert taught(remedy) == words
+
+
+def test_an_upstream_of_the_environment_says_that_it_rests(browser: Client, settings: Settings) -> None:
+    settings.BRIDGE_UPSTREAMS = {"openai": (("sk-a", "sk-b"), None), "gemini": (("k",), None), "xai": (("k",), None)}
+    until = timezone.now() + dt.timedelta(minutes=5)
+    for name, key in (("openai", 1), ("openai", 2), ("gemini", 0), ("gemini", 1)):
+        Rest.objects.create(upstream=name, key=key, reason="refused", since=timezone.now(), until=until)
+    page = browser.get("/admin/conversations/upstream/").text
+    assert [page.count(words) for words in ("2 keys resting", "it rests")] == [1, 1]
+
+
+def test_prices_are_dollars(browser: Client) -> None:
+    Price.objects.create(pattern="m", input=Decimal("12345.5"), output=Decimal("0.0375"))
+    page = browser.get("/admin/conversations/price/").text
+    for words in ("$12,345.50", "$0.0375", "$0.00", "Input, per million"):
+        assert words in page

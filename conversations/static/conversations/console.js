@@ -41,14 +41,26 @@ document.addEventListener("click", async (event) => {
 
 // The theme has things to click (filters, its menus) that are no buttons: without this the keyboard passes them by.
 const CLICKED = "[x-on\\:click]:is(a:not([href]), span, div.cursor-pointer)";
-const ICONS = { dock_to_right: "Sidebar", close: "Close", light_mode: "Light", dark_mode: "Dark", computer: "As the system" };
+const ICONS = {
+  dock_to_right: "Sidebar", close: "Close", light_mode: "Light", dark_mode: "Dark", computer: "As the system",
+  linked_services: "Overview", search: "Search", more_horiz: "More actions", more_vert: "More actions",
+};
 
 document.addEventListener("DOMContentLoaded", () => {
   for (const place of document.querySelectorAll(CLICKED)) {
     place.tabIndex = 0;
     place.setAttribute("role", "button");
+  }
+  // Nor has all of it a name: an icon would be read out as the word that draws it, a field not at all.
+  for (const place of document.querySelectorAll("a, button, [role=button]")) {
     const words = ICONS[place.textContent.trim()];
     if (words) place.setAttribute("aria-label", words);
+  }
+  for (const field of document.querySelectorAll("input:not([type=hidden], [aria-label])")) {
+    if (field.labels.length) continue;
+    const label = field.closest(".field-row")?.querySelector("label")?.textContent.replace("*", "").trim();
+    const words = [label, field.placeholder].filter(Boolean).join(": ");
+    if (words) field.setAttribute("aria-label", words);
   }
 });
 
