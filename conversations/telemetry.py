@@ -1,4 +1,5 @@
-"""What a turn does, in log lines with the tags that operators know. At DEBUG only; ask `on` once per step.
+"""What a turn does, in log lines with the tags that operators know. At DEBUG, but for what is refused; ask `on` once
+per step.
 
 Text is shown of keys that store it, cut short, and never with a secret in it (`redaction`).
 """
@@ -10,6 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from conversations.redaction import redact
+from conversations.storable import storable
+from translation.errors import BridgeError, InvalidRequest
 from translation.values import ToolResult
 
 if TYPE_CHECKING:
@@ -57,6 +60,14 @@ def closed(turn: StoredTurn, row: CloseTurn) -> None:
     tokens = {"input_tokens": used.input_tokens, "output_tokens": used.output_tokens, "cost_micros": used.cost_micros}
     times = {"state_ms": turn.timings.state, "first_token_ms": row.first_token_ms, "duration_ms": row.duration_ms}
     _tell("state.turn", turn.ask, turn=turn.id, **tokens, **times)
+
+
+def refused(request_id: str, error: BridgeError) -> None:
+    """What never becomes a turn is stored nowhere. Of a wrong body only the place is told: the rest may quote it."""
+    said = " ".join(storable(error.message, PREVIEW).split())
+    what = said.partition(": ")[0] if isinstance(error, InvalidRequest) else said
+    told = {"request_id": request_id, "status": error.status, "error": error.type, "what": what}
+    log.info("refused", extra={"fields": told})
 
 
 def _bridge(turn: StoredTurn) -> str:

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from conversations import ids
+from conversations import ids, telemetry
 from conversations.api.cycle import CYCLE, Cycle, Messages, Send
 from conversations.api.exchange import LeanRequest, LeanResponse
 from conversations.api.incoming import CODINGS, LARGE, PLAIN, ClientGone, Receive, announced, read_body, unpacked
@@ -48,8 +48,7 @@ async def serve(operation: Operation, refuse: Refuse, scope: Mapping[str, Any], 
     except ClientGone:
         return
     except BridgeError as error:  # before there was a request to answer
-        current().meter.error(error)
-        response = refused(refuse(error, request_id))
+        response = _told(refuse, error, request_id)
         await cycle.answer(response.lean_status, response.lean_headers, response.lean_body)
 
 
@@ -70,8 +69,7 @@ async def _answer(operation: Operation, refuse: Refuse, request: LeanRequest, cy
     try:
         response = await operation(request)
     except BridgeError as error:
-        current().meter.error(error)
-        response = refused(refuse(error, request.request_id))
+        response = _told(refuse, error, request.request_id)
     except Exception:  # the last resort: a fault of ours must look like one
         log.exception("request %s failed", request.request_id)
         response = refused(refuse(OwnFault("internal error"), request.request_id))
@@ -81,6 +79,13 @@ async def _answer(operation: Operation, refuse: Refuse, request: LeanRequest, cy
         await cycle.begin(response.lean_status, response.lean_headers)
         await response.lean_stream(cycle.write)
         await cycle.end()
+
+
+def _told(refuse: Refuse, error: BridgeError, request_id: str) -> LeanResponse:
+    """That there was such a request, nothing else remembers."""
+    current().meter.error(error)
+    telemetry.refused(request_id, error)
+    return refused(refuse(error, request_id))
 
 
 def refused(refusal: Refusal) -> LeanResponse:

@@ -85,6 +85,16 @@ def test_bad_input_is_a_clear_400_and_nothing_is_stored(client: Client, served: 
     assert served.upstream.requests == []
 
 
+def test_what_is_refused_is_told_in_the_log_without_what_it_said(client: Client, served: Served) -> None:
+    said = body("x") | {"tool_choice": {"type": "tool", "name": "canary-of-a-tool"}}
+    refused = client.http.post("/v1/messages", json=said)
+    unknown = client.http.post("/v1/messages", json=body("x", model="mistral/large"))
+    log = served.bridge.log.read_text()
+    assert f"request_id={refused.headers['request-id']} status=400 error=invalid_request_error what=tool_choice" in log
+    assert f"request_id={unknown.headers['request-id']} status=404 error=not_found_error what=model: mistral" in log
+    assert "canary-of-a-tool" not in log
+
+
 @pytest.mark.parametrize("key", ["", "sk-wrong", "sk-ü", "x" * 5000])
 def test_without_a_good_key_nothing_is_said(served: Served, key: str) -> None:
     headers = [(b"x-api-key", key.encode())] if key else []
