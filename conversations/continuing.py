@@ -3,7 +3,8 @@
 import msgspec
 from msgspec.structs import replace
 
-from conversations.state import Conversation, Resolved, State
+from conversations.conversation import Conversation
+from conversations.state import Resolved, State
 from conversations.storable import digest
 from conversations.store.hosted import Ran
 from conversations.store.reads import Answer

@@ -10,11 +10,12 @@ from msgspec.structs import replace
 
 from conversations.beside import LARGE, beside, size_of
 from conversations.continuing import completed, history_of
+from conversations.conversation import Conversation
 from conversations.estimates import weight
 from conversations.hosted.values import NOTHING_OFFERED, Hosted, Offered
 from conversations.rejoining import rejoin
 from conversations.routing import Route
-from conversations.state import Conversation, State
+from conversations.state import State
 from conversations.store.hosted import Ran
 from conversations.store.reads import Answer
 from translation import adapters, policies

@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from functools import partial
 from hashlib import blake2b
 from itertools import filterfalse, takewhile
-from typing import Generic, TypeVar
 
 from msgspec import Struct
 
 from conversations import ids
+from conversations.conversation import Conversation, Sent
+from conversations.recent import Recent
 from conversations.store import Store, hosted, reads
 from conversations.store.database import Database
 from conversations.store.hosted import Ran
@@ -25,79 +26,11 @@ from translation.errors import ConversationEnded, ThreadNotFound
 from translation.state import Snapshot, Wanted
 from translation.values import Link, Origin, Thread
 
-Key = TypeVar("Key")
-Value = TypeVar("Value")
-
 CONVERSATIONS = 4_096
 POINTERS = 65_536
 SENT_BYTES = 32 * 1024 * 1024
 NO_MESSAGES: list[Stored] = []
 NOTHING_KNOWN = Known({}, {}, {}, ())
-
-
-class Recent(OrderedDict[Key, Value], Generic[Key, Value]):
-    """A dictionary that forgets what was used longest ago."""
-
-    def __init__(self, limit: int) -> None:
-        super().__init__()
-        self._limit = limit
-
-    def use(self, key: Key) -> Value | None:
-        value = self.get(key)
-        if value is not None:
-            self.move_to_end(key)
-        return value
-
-    def put(self, key: Key, value: Value) -> Value | None:
-        """What had to be forgotten for it."""
-        self[key] = value
-        self.move_to_end(key)
-        return self.popitem(last=False)[1] if len(self) > self._limit else None
-
-
-class Sent(Struct, frozen=True):
-    """A request as it was sent, for the next one to share its beginning."""
-
-    turn: int
-    depth: int
-    body: bytes
-
-
-class Conversation:
-    """What is known of one conversation."""
-
-    __slots__ = ("latest", "links", "mixed", "nodes", "origins", "rounds", "row", "stored", "turns")
-
-    def __init__(self, row: ConversationRow, *, stored: bool) -> None:
-        self.row = row
-        self.stored = stored  # whether its row is known to be in the database
-        self.latest = 0  # of the turns that are known to have answered
-        self.links: dict[str, Link] = {}
-        self.turns: dict[bytes, int] = {}
-        self.origins: dict[int, Origin] = {}
-        self.nodes: dict[bytes, Node] = {}
-        self.rounds: dict[str, Origin] = {}  # by a tool call that the bridge ran
-        self.mixed: dict[int, bool] = {}  # turn -> whether the bridge ran tools in it, where that was asked
-
-    @property
-    def snapshot(self) -> Snapshot:
-        return Snapshot(self.links, self.turns, self.origins)
-
-    def learn(self, known: Known) -> None:
-        self.links.update(known.links)
-        self.turns.update(known.turns)
-        self.origins.update(known.origins)
-        self.nodes.update({node.chain_hash: node for node in known.nodes})
-        self.latest = max(self.latest, *known.turns.values(), 0)
-
-    def deepest(self, chain: Sequence[bytes]) -> tuple[int, Node | None]:
-        """How many messages of this chain are stored, and the last of those."""
-        if not self.nodes:
-            return 0, None
-        for index in range(len(chain) - 1, -1, -1):
-            if (node := self.nodes.get(chain[index])) is not None:
-                return index + 1, node
-        return 0, None
 
 
 class Resolved(Struct, frozen=True):

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from conversations import ids, sent_rows
+from conversations.conversation import Sent
 from conversations.models import ApiKey
-from conversations.state import Sent, State
+from conversations.state import State
 from conversations.store import Store, accounts, reads
 from conversations.store.database import Database
 from conversations.store.links import TakenId
