@@ -6,8 +6,8 @@ from msgspec.structs import replace
 from conversations.conversation import Conversation
 from conversations.state import Resolved, State
 from conversations.storable import digest
+from conversations.store.answers import Answer
 from conversations.store.hosted import Ran
-from conversations.store.reads import Answer
 from translation.arguments import respelled
 from translation.chain import ROOT, chain
 from translation.client.identity import MODE, Identity

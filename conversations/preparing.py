@@ -16,8 +16,8 @@ from conversations.hosted.values import NOTHING_OFFERED, Hosted, Offered
 from conversations.rejoining import rejoin
 from conversations.routing import Route
 from conversations.state import State
+from conversations.store.answers import Answer
 from conversations.store.hosted import Ran
-from conversations.store.reads import Answer
 from translation import adapters, policies
 from translation.adapter import UpstreamRequest
 from translation.chain import chain

@@ -16,10 +16,11 @@ from msgspec import Struct
 from conversations import ids
 from conversations.conversation import Conversation, Sent
 from conversations.recent import Recent
-from conversations.store import Store, hosted, reads
+from conversations.store import Store, answers, hosted, reads
+from conversations.store.answers import Answer
 from conversations.store.database import Database
 from conversations.store.hosted import Ran
-from conversations.store.reads import Answer, Found, Known, Node, Stored
+from conversations.store.reads import Found, Known, Node, Stored
 from conversations.store.writes import ConversationRow
 from translation.client.identity import MAX_ID, Identity
 from translation.errors import ConversationEnded, ThreadNotFound
@@ -72,7 +73,7 @@ class State:
         return Resolved(self._fresh(key, ids.conversation_id(), "new", identity))
 
     async def _continue(self, key: int, message_id: str) -> Resolved:
-        base = await self._store.read(partial(reads.answer_by_message, key=key, message_id=message_id), None)
+        base = await self._store.read(partial(answers.answer_by_message, key=key, message_id=message_id), None)
         if base is None or not base.answer_hash:
             raise ThreadNotFound(f"thread.previous_message_id: {message_id} is not known", code="thread_not_found")
         return _from(self._entry(key, base.conversation), base)
@@ -92,7 +93,7 @@ class State:
     async def _last(self, conversation: Conversation) -> tuple[Answer | None, Answer | None]:
         if not conversation.stored:
             return None, None
-        return await self._store.read(partial(reads.last_said, conversation_id=conversation.row.id), (None, None))
+        return await self._store.read(partial(answers.last_said, conversation_id=conversation.row.id), (None, None))
 
     async def _recognise(self, key: int, tools: Sequence[str], hashes: Sequence[bytes]) -> Found | None:
         """By calls, also those that the bridge ran: of an answer that was cut off they are all that is stored."""
@@ -195,7 +196,7 @@ class State:
         return stored
 
     async def answer_of_turn(self, turn: int) -> Answer | None:
-        return await self._store.read(partial(reads.answer_of_turn, turn=turn), None)
+        return await self._store.read(partial(answers.answer_of_turn, turn=turn), None)
 
     async def know_rounds(self, conversation: Conversation, tool_use_ids: Sequence[str]) -> dict[str, Origin]:
         """The opaque state of the rounds that these calls were part of."""
@@ -225,7 +226,7 @@ class State:
 
     async def delivered(self, turn: int) -> bytes:
         """The content of a complete turn's answer; b"" when there is none."""
-        found = await self._store.read(partial(reads.delivered, turn=turn), None)
+        found = await self._store.read(partial(answers.delivered, turn=turn), None)
         return found.content if found is not None else b""
 
     async def turn_links(self, turn: int) -> list[Link]:
