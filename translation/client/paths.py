@@ -7,10 +7,8 @@ import msgspec
 
 from translation.errors import InvalidRequest
 
-MAX_DEPTH = (
-    100  # of JSON that the bridge carries for others: deeper is an attack, and recursive readers would fall over
-)
-
+# Of JSON that the bridge carries for others: deeper is an attack, and recursive readers would fall over.
+MAX_DEPTH = 100
 EXPECTED = {
     "array": "a valid list",
     "object": "a valid dictionary",
