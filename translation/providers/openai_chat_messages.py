@@ -15,12 +15,11 @@ from translation.errors import InvalidRequest
 from translation.names import ToolNames
 from translation.outline import LONE, outline
 from translation.patterns import matches
-from translation.providers.openai_chat_parts import Json, file_part, has_words, kind, text_part
+from translation.providers.openai_chat_parts import Json, file_part, kind, text_part
 from translation.providers.openai_chat_state import IN_A_CALL, IN_A_MESSAGE, THOUGHTS, State, read
 from translation.toolcall_ids import CallIds
 from translation.values import (
     Block,
-    Document,
     Image,
     Message,
     Note,
@@ -287,13 +286,13 @@ class History:
         file = file_part(block, self._profile)
         if file:
             return [file]
-        if new and isinstance(block, Image | Document) and not has_words(block):
+        if new and plain.is_wordless(block):
             raise InvalidRequest(f"{path}: {self._target.model} at {self._target.upstream} takes no {kind(block)}")
         text = self._worded(block)
         return [text_part(text)] if text else []
 
     def _worded(self, block: Block) -> str:
-        if isinstance(block, Image | Document) and not has_words(block):
+        if plain.is_wordless(block):
             what = kind(block)
             self._degrade("content-left-out", f"{self._target.model} takes no {what}; a line of text stands for it")
             return f"[{what} left out: this model does not take it]"

@@ -27,10 +27,6 @@ def file_part(block: Block, profile: Profile) -> Json | None:
             return None
 
 
-def has_words(block: Image | Document) -> bool:
-    return isinstance(block, Document) and block.kind in ("text", "content")
-
-
 def kind(block: Image | Document) -> str:
     noun = "image" if isinstance(block, Image) else f"document of type {block.media_type or 'unknown'}"
     return noun if block.kind == "base64" else f"{noun} by {block.kind}"
