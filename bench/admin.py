@@ -3,18 +3,18 @@
     python -m bench.admin                          # SQLite: 100,000 conversations
     python -m bench.admin --database postgres      # its own PostgreSQL: 100,000 conversations, 1,000,000 turns
 
-Prints a table of Markdown; docs/performance.md has the last one.
+Prints a table of Markdown; docs/console.md has the last one.
 """
 
 import argparse
 import os
-import platform
 import sys
 import tempfile
 import time
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
+
+from bench.machine import described
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "bridge_project.settings")
 os.environ["BRIDGE_HOME"] = tempfile.mkdtemp(prefix="toolbridge-bench-")
@@ -52,8 +52,9 @@ def measure(conversations: int, each: int) -> int:
     call_command("migrate", verbosity=0)
     started = time.perf_counter()
     Seed(conversations, each, time.time()).fill()
-    say(f"{connection.vendor}: {conversations:,} conversations, {conversations * each:,} turns, seeded in "
-        f"{time.perf_counter() - started:.0f} s; {machine()}\n")  # fmt: skip
+    rows = f"{connection.vendor}: {conversations:,} conversations, {conversations * each:,} turns"
+    say(f"{rows}, seeded in {time.perf_counter() - started:.0f} s")
+    say(f"{described()}, load {os.getloadavg()[0]:.1f}, {time.strftime('%Y-%m-%d')}\n")
     say("| page | p50 ms | p95 ms | CPU ms | queries |\n|---|---|---|---|---|")
     slow = [page for page, p95 in visited() if p95 > LIMIT]
     say(f"\n{len(slow)} pages are above {LIMIT:g} s: {', '.join(slow) or 'none'}")
@@ -98,13 +99,6 @@ def pages() -> list[str]:
     own = [f"conversation/{conversation}/toolchain/", f"turn/{turn}/hops/", "turn/?q=rate_limit_error"]
     ranges = [f"/admin/?range={name}" for name in ("1h", "24h", "7d", "30d")]
     return [*ranges, *(f"/admin/conversations/{page}" for page in (*own, *PAGES, *texts))]
-
-
-def machine() -> str:
-    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "?")
-    python, load = platform.python_version(), os.getloadavg()[0]
-    return f"{os.cpu_count()} × {model}, Python {python}, load {load:.1f}, {time.strftime('%Y-%m-%d')}"
 
 
 def say(line: str) -> None:

@@ -31,7 +31,7 @@ async def measure(rounds: int) -> dict[str, float]:
     from asgiref.sync import sync_to_async  # noqa: PLC0415 - after the set-up
 
     from conversations import ids, keys  # noqa: PLC0415
-    from conversations.store import Store, reads  # noqa: PLC0415
+    from conversations.store import Store, answers, reads  # noqa: PLC0415
 
     key, _ = await sync_to_async(keys.issue)("bench")
     rows, store = ids.RowIds(1), Store()
@@ -48,7 +48,7 @@ async def measure(rounds: int) -> dict[str, float]:
     last = writes[-1][-1].conversation
     for name, job in (
         ("by_name", lambda db: reads.conversation(db, key.pk, last.external_id)),
-        ("last_answer", lambda db: reads.last_answer(db, last.id)),
+        ("last_answer", lambda db: answers.last_answer(db, last.id)),
         ("path", lambda db: reads.path(db, last.id, writes[-1][-1].head_hash)),
     ):
         started = time.perf_counter()

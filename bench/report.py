@@ -6,6 +6,7 @@ from pathlib import Path
 from bench import plot, sizing
 from bench.budgets import BUDGETS, CHUNK, CPU, Budget
 from bench.results import BRIDGE, Results
+from bench.sizing import number
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 
@@ -29,10 +30,6 @@ def verdict(budget: Budget, value: float | None) -> str:
         return "not measured"
     reached = [value >= limit if budget.least else value <= limit for limit in (budget.must, budget.moonshot)]
     return "moonshot" if reached[1] else "met" if reached[0] else "**missed**"
-
-
-def number(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def table(rows: list[list[str]]) -> str:

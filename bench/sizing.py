@@ -12,13 +12,13 @@ def rows(get: Get) -> list[tuple[str, str, str]]:
 
     def both(what: str, scenario: str, name: str, per_core: float = 0.0) -> tuple[str, str, str]:
         values = (get(target, scenario, name) for target in (BRIDGE, POSTGRES))
-        return what, *(_shown(per_core / value if value and per_core else value) for value in values)  # type: ignore[return-value]
+        return what, *(number(per_core / value if value and per_core else value) for value in values)  # type: ignore[return-value]
 
     def alone(what: str, scenario: str, name: str, over: str = "") -> tuple[str, str, str]:
         found = []
         for suffix in ("", ", PostgreSQL"):
             value, by = get(BRIDGE, scenario + suffix, name), get(BRIDGE, scenario + suffix, over) if over else 1.0
-            found.append(_shown(value / by if value is not None and by else None))
+            found.append(number(value / by if value is not None and by else None))
         return what, *found  # type: ignore[return-value]
 
     return [
@@ -31,7 +31,7 @@ def rows(get: Get) -> list[tuple[str, str, str]]:
         alone("bytes in the database per byte said", "stored", "ratio"),
         alone("conversations purged per second, beside the load", "purge", "per_second"),
         alone("rows purged per second", "purge", "rows_per_second"),
-        ("memory per idle stream, kB", _shown(get(BRIDGE, "idle", "kb_each")), ""),
+        ("memory per idle stream, kB", number(get(BRIDGE, "idle", "kb_each")), ""),
     ]
 
 
@@ -41,5 +41,5 @@ def replaced(document: str, table: list[tuple[str, str, str]]) -> str:
     return before + BEGIN + "\n".join(lines) + "\n" + END + rest.partition(END)[2]
 
 
-def _shown(value: float | None) -> str:
+def number(value: float | None) -> str:
     return "-" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -15,9 +15,8 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 
 HOST = environment.text("HOST", "127.0.0.1")
 PORT = environment.integer("PORT", 8000, least=1, most=65535)
-FORWARDED_ALLOW_IPS = environment.text(
-    "FORWARDED_ALLOW_IPS", "127.0.0.1"
-)  # proxies, by the name that uvicorn has for it
+# Proxies, by the name that uvicorn has for it.
+FORWARDED_ALLOW_IPS = environment.text("FORWARDED_ALLOW_IPS", "127.0.0.1")
 WEB_WORKERS = environment.integer("WEB_WORKERS", 1, least=1, most=256)
 HANG_SECONDS = environment.number("BRIDGE_HANG_SECONDS", 60.0)
 BRIDGE_HOME = Path(environment.text("BRIDGE_HOME", str(BASE_DIR / "var"))).resolve()

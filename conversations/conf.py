@@ -33,12 +33,7 @@ class ModelMap:
 @dataclass(frozen=True, slots=True)
 class Conf:
     home: Path
-    host: str
-    port: int
-    production: bool
     api_keys: tuple[str, ...]
-    admin_user: str
-    admin_password: str | None
     upstreams: tuple[UpstreamConf, ...]
     model_map: ModelMap
     policy: Policy
@@ -66,12 +61,7 @@ def current() -> Conf:
     """Read afresh each time, so that a test's override counts; a server keeps what it read at its start."""
     return Conf(
         home=settings.BRIDGE_HOME,
-        host=settings.HOST,
-        port=settings.PORT,
-        production=settings.PRODUCTION,
         api_keys=settings.BRIDGE_API_KEYS,
-        admin_user=settings.BRIDGE_ADMIN_USER,
-        admin_password=settings.BRIDGE_ADMIN_PASSWORD,
         upstreams=_configured_upstreams(),
         model_map=ModelMap(**settings.BRIDGE_MODEL_MAP),
         policy=cast("Policy", settings.BRIDGE_POLICY),

@@ -11,7 +11,8 @@ from conversations.store.routes import LearnedRow, RouteRow, UpstreamRow
 from conversations.upstream import Upstream
 from translation.policies import Policy
 from translation.policies.policy import ProfileName
-from translation.providers.profiles import PROFILES, Profile
+from translation.providers.profile import Profile
+from translation.providers.profiles import PROFILES
 from translation.remedies import Remedy
 from translation.unreadable import UNREADABLE
 

@@ -5,11 +5,11 @@ request whose true number is known: counting that one waits until somebody asks,
 """
 
 import re
-from collections import OrderedDict
 from collections.abc import Iterator
 
 from msgspec import Struct
 
+from conversations.recent import Recent
 from conversations.tokens import Tokenizer
 from translation.values import Usage
 
@@ -37,7 +37,7 @@ class Estimates:
         self.tokenizer = tokenizer or Tokenizer()
         self._ratios: dict[tuple[str, str], float] = {}
         self._factors: dict[tuple[str, str], float] = {}  # true tokens per token of the tokenizer
-        self._samples: OrderedDict[tuple[str, str], Sample] = OrderedDict()
+        self._samples: Recent[tuple[str, str], Sample] = Recent(SAMPLES)
 
     def prompt(self, upstream: str, model: str, weight: int) -> int:
         return max(round(weight * self._ratios.get((upstream, model), TOKENS_PER_BYTE)), 1)
@@ -66,14 +66,7 @@ class Estimates:
         # The longest since the last count is the one that says most.
         known = self._samples.get(name)
         if (0 if known is None else len(known.body)) < len(body) <= SAMPLE_BYTES:
-            self._sample(name, Sample(body, tokens))
-
-    def _sample(self, name: tuple[str, str], sample: Sample) -> None:
-        samples = self._samples
-        samples[name] = sample
-        samples.move_to_end(name)
-        if len(samples) > SAMPLES:
-            samples.popitem(last=False)
+            self._samples.put(name, Sample(body, tokens))
 
     async def count(self, upstream: str, model: str, body: bytes) -> int:
         sample = self._samples.pop((upstream, model), None)

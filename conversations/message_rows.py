@@ -5,7 +5,7 @@ from operator import itemgetter
 
 import msgspec
 
-from conversations.state import Conversation
+from conversations.conversation import Conversation
 from conversations.store.others import COMPRESSED, PACKED
 from conversations.store.packing import compress, pack
 from conversations.store.reads import Node

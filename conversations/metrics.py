@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 from msgspec import Struct
 
-from conversations import figures, retention, tallies
+from conversations import expiry, figures, retention, tallies
 from conversations.figures import Figures, Series
 from conversations.models import (
     ApiKey,
@@ -103,7 +103,7 @@ CATALOGUE = {
 def collect(own: Figures, process: int) -> Figures:
     """`own` are the figures of the process that is asked; its row may be half a second old."""
     total = Figures(dict(own.counters), dict(own.gauges), dict(own.histograms))
-    alive, living = timezone.now() - retention.DEAD_AFTER, 0
+    alive, living = timezone.now() - expiry.DEAD_AFTER, 0
     for row in Process.objects.exclude(pk=process).only("seen_at", "figures").iterator():
         told = figures.load(bytes(row.figures))
         if row.seen_at < alive:

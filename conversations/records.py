@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from conversations import message_rows, parameters, secrets, sent_rows, usage_rows
-from conversations.state import Sent
+from conversations.conversation import Sent
 from conversations.storable import digest, words
 from conversations.store.database import timestamp
 from conversations.store.links import LinkRow

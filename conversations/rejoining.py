@@ -6,7 +6,8 @@ the model would be told of one half of what it had called.
 
 from msgspec.structs import replace
 
-from conversations.state import Conversation, State
+from conversations.conversation import Conversation
+from conversations.state import State
 from translation.client.stored import is_content, parse_message
 from translation.hosted_history import halved, whole_of
 from translation.state import Snapshot

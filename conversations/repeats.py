@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from conversations.store import others, reads
-from conversations.store.reads import Answer, Delivered
+from conversations.store import answers, others, reads
+from conversations.store.answers import Answer, Delivered
 from conversations.store.writes import DIED, NO_TIME, ClaimRow, CloseLost
 from translation import adapters
 from translation.accumulator import Accumulator, unfolded
@@ -54,7 +54,7 @@ def claims(ask: Ask, *, anew: bool = False) -> tuple[ClaimRow, ...]:
 
 async def refused(bridge: Bridge, ask: Ask, claim: ClaimRow) -> ThreadRefused:
     """Why a thread's message cannot be continued."""
-    job = partial(reads.claim_holder, key=ask.key.id, kind="thread", token=claim.token)
+    job = partial(answers.claim_holder, key=ask.key.id, kind="thread", token=claim.token)
     holder = await bridge.store.read(job, None)
     if holder is not None and holder.status == "running":
         return ThreadRefused(f"{claim.token} is being continued", code="thread_continue_in_flight")
@@ -65,7 +65,7 @@ async def running(bridge: Bridge, ask: Ask, claimed: tuple[ClaimRow, ...]) -> Cl
     """The claim of a turn that runs now, and that this request only repeats."""
     for claim in claimed:
         if claim.kind == "request" and claim.seconds != NO_TIME:
-            job = partial(reads.claim_holder, key=ask.key.id, kind=claim.kind, token=claim.token)
+            job = partial(answers.claim_holder, key=ask.key.id, kind=claim.kind, token=claim.token)
             holder = await bridge.store.read(job, None)
             return claim if holder is not None and holder.status == "running" else None
     return None
@@ -92,7 +92,7 @@ class Repeat:
         if self._turn is None:
             complete = holder is not None and holder.status == "complete"
             if holder is not None and complete and not self._goes_on(holder):
-                stored = await self._bridge.store.read(partial(reads.delivered, turn=holder.turn), None)
+                stored = await self._bridge.store.read(partial(answers.delivered, turn=holder.turn), None)
                 if stored is not None:
                     self.done, self.notes = True, list(stored.notes)
                     relayed = await self._relayed(holder.turn, stored)
@@ -160,7 +160,7 @@ class Repeat:
         return dead
 
     async def _holder(self) -> Answer | None:
-        job = partial(reads.claim_holder, key=self.ask.key.id, kind=self._claim.kind, token=self._claim.token)
+        job = partial(answers.claim_holder, key=self.ask.key.id, kind=self._claim.kind, token=self._claim.token)
         holder = await self._bridge.store.read(job, None)
         if holder is not None:  # a client without a name for its conversation goes on with the one that it is told
             self.conversation_id = holder.conversation.external_id
@@ -175,7 +175,7 @@ class Repeat:
         aimed, target = self._prepared.aimed, self._prepared.route.target
         if self._prepared.offered.tools or not adapters.relays(target.profile):
             return []
-        job = partial(reads.raw_answer, turn=turn, upstream=target.upstream)
+        job = partial(answers.raw_answer, turn=turn, upstream=target.upstream)
         if (raw := await self._bridge.store.read(job, None)) is None:
             return []
         decoder = adapters.adapter(target.profile).decoder(aimed.request, target, aimed.sent, raw.content_type)

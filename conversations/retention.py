@@ -44,7 +44,6 @@ SLICE = 500  # turns closed at once
 BATCH = 200  # conversations taken out of sight at once
 ENTRIES = 5_000
 LATE = 5  # times that what was stored meanwhile may be in the way
-DEAD_AFTER = expiry.DEAD_AFTER
 REQUEST_CLAIMS = dt.timedelta(minutes=10)
 CHANGES = dt.timedelta(hours=1)
 DEAD_PROCESSES = dt.timedelta(seconds=others.REMEMBERED)

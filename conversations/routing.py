@@ -16,7 +16,8 @@ from conversations.upstream import Upstream
 from translation.adapter import Target
 from translation.errors import NotFound
 from translation.policies import Policy
-from translation.providers.profiles import PROFILES, Profile
+from translation.providers.profile import Profile
+from translation.providers.profiles import PROFILES
 from translation.remedies import Remedy, remembered
 
 VARIABLES = {"anthropic": "ANTHROPIC_API_KEY or ANTHROPIC_UPSTREAM_URL"}

@@ -9,8 +9,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from conversations.conversation import Sent
 from conversations.redaction import without_tokens
-from conversations.state import Sent
 from conversations.store.packing import compress
 from conversations.store.reads import SENT_CHAIN
 from conversations.store.writes import SentRow

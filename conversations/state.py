@@ -10,94 +10,28 @@ from collections.abc import Sequence
 from functools import partial
 from hashlib import blake2b
 from itertools import filterfalse, takewhile
-from typing import Generic, TypeVar
 
 from msgspec import Struct
 
 from conversations import ids
-from conversations.store import Store, hosted, reads
+from conversations.conversation import Conversation, Sent
+from conversations.recent import Recent
+from conversations.store import Store, answers, hosted, reads
+from conversations.store.answers import Answer
 from conversations.store.database import Database
 from conversations.store.hosted import Ran
-from conversations.store.reads import Answer, Found, Known, Node, Stored
+from conversations.store.reads import Found, Known, Node, Stored
 from conversations.store.writes import ConversationRow
 from translation.client.identity import MAX_ID, Identity
 from translation.errors import ConversationEnded, ThreadNotFound
 from translation.state import Snapshot, Wanted
 from translation.values import Link, Origin, Thread
 
-Key = TypeVar("Key")
-Value = TypeVar("Value")
-
 CONVERSATIONS = 4_096
 POINTERS = 65_536
 SENT_BYTES = 32 * 1024 * 1024
 NO_MESSAGES: list[Stored] = []
 NOTHING_KNOWN = Known({}, {}, {}, ())
-
-
-class Recent(OrderedDict[Key, Value], Generic[Key, Value]):
-    """A dictionary that forgets what was used longest ago."""
-
-    def __init__(self, limit: int) -> None:
-        super().__init__()
-        self._limit = limit
-
-    def use(self, key: Key) -> Value | None:
-        value = self.get(key)
-        if value is not None:
-            self.move_to_end(key)
-        return value
-
-    def put(self, key: Key, value: Value) -> Value | None:
-        """What had to be forgotten for it."""
-        self[key] = value
-        self.move_to_end(key)
-        return self.popitem(last=False)[1] if len(self) > self._limit else None
-
-
-class Sent(Struct, frozen=True):
-    """A request as it was sent, for the next one to share its beginning."""
-
-    turn: int
-    depth: int
-    body: bytes
-
-
-class Conversation:
-    """What is known of one conversation."""
-
-    __slots__ = ("latest", "links", "mixed", "nodes", "origins", "rounds", "row", "stored", "turns")
-
-    def __init__(self, row: ConversationRow, *, stored: bool) -> None:
-        self.row = row
-        self.stored = stored  # whether its row is known to be in the database
-        self.latest = 0  # of the turns that are known to have answered
-        self.links: dict[str, Link] = {}
-        self.turns: dict[bytes, int] = {}
-        self.origins: dict[int, Origin] = {}
-        self.nodes: dict[bytes, Node] = {}
-        self.rounds: dict[str, Origin] = {}  # by a tool call that the bridge ran
-        self.mixed: dict[int, bool] = {}  # turn -> whether the bridge ran tools in it, where that was asked
-
-    @property
-    def snapshot(self) -> Snapshot:
-        return Snapshot(self.links, self.turns, self.origins)
-
-    def learn(self, known: Known) -> None:
-        self.links.update(known.links)
-        self.turns.update(known.turns)
-        self.origins.update(known.origins)
-        self.nodes.update({node.chain_hash: node for node in known.nodes})
-        self.latest = max(self.latest, *known.turns.values(), 0)
-
-    def deepest(self, chain: Sequence[bytes]) -> tuple[int, Node | None]:
-        """How many messages of this chain are stored, and the last of those."""
-        if not self.nodes:
-            return 0, None
-        for index in range(len(chain) - 1, -1, -1):
-            if (node := self.nodes.get(chain[index])) is not None:
-                return index + 1, node
-        return 0, None
 
 
 class Resolved(Struct, frozen=True):
@@ -139,7 +73,7 @@ class State:
         return Resolved(self._fresh(key, ids.conversation_id(), "new", identity))
 
     async def _continue(self, key: int, message_id: str) -> Resolved:
-        base = await self._store.read(partial(reads.answer_by_message, key=key, message_id=message_id), None)
+        base = await self._store.read(partial(answers.answer_by_message, key=key, message_id=message_id), None)
         if base is None or not base.answer_hash:
             raise ThreadNotFound(f"thread.previous_message_id: {message_id} is not known", code="thread_not_found")
         return _from(self._entry(key, base.conversation), base)
@@ -159,7 +93,7 @@ class State:
     async def _last(self, conversation: Conversation) -> tuple[Answer | None, Answer | None]:
         if not conversation.stored:
             return None, None
-        return await self._store.read(partial(reads.last_said, conversation_id=conversation.row.id), (None, None))
+        return await self._store.read(partial(answers.last_said, conversation_id=conversation.row.id), (None, None))
 
     async def _recognise(self, key: int, tools: Sequence[str], hashes: Sequence[bytes]) -> Found | None:
         """By calls, also those that the bridge ran: of an answer that was cut off they are all that is stored."""
@@ -262,7 +196,7 @@ class State:
         return stored
 
     async def answer_of_turn(self, turn: int) -> Answer | None:
-        return await self._store.read(partial(reads.answer_of_turn, turn=turn), None)
+        return await self._store.read(partial(answers.answer_of_turn, turn=turn), None)
 
     async def know_rounds(self, conversation: Conversation, tool_use_ids: Sequence[str]) -> dict[str, Origin]:
         """The opaque state of the rounds that these calls were part of."""
@@ -292,7 +226,7 @@ class State:
 
     async def delivered(self, turn: int) -> bytes:
         """The content of a complete turn's answer; b"" when there is none."""
-        found = await self._store.read(partial(reads.delivered, turn=turn), None)
+        found = await self._store.read(partial(answers.delivered, turn=turn), None)
         return found.content if found is not None else b""
 
     async def turn_links(self, turn: int) -> list[Link]:

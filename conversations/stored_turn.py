@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from conversations import ids, links, message_rows, records, sent_rows, telemetry, usage_rows
 from conversations.beside import LARGE, beside, size_of
+from conversations.conversation import Conversation, Sent
 from conversations.errand import Errand
 from conversations.records import Timings
-from conversations.state import Conversation, Sent
 from conversations.store.links import LinkRow, SaveLinks, TakenId
 from conversations.store.reads import Node
 from conversations.store.usage import UsageRow

@@ -5,12 +5,12 @@ Counting holds the interpreter's lock, so it is done in small pieces on a thread
 """
 
 import asyncio
-from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
+from conversations.recent import Recent
 from translation.weight import weight
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ REMEMBERED, WORTH_IT = 20_000, 64
 class Tokenizer:
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="tokens")
-        self._counts: OrderedDict[bytes, int] = OrderedDict()
+        self._counts: Recent[bytes, int] = Recent(REMEMBERED)
 
     async def count(self, body: bytes) -> int:
         """Of an upstream request's body, in this tokenizer's own measure."""
@@ -51,11 +51,8 @@ class Tokenizer:
         if len(text) < WORTH_IT:
             return len(self._encoding.encode_ordinary(text))
         key = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-        known = self._counts.get(key)
+        known = self._counts.use(key)
         if known is None:
-            known = self._counts[key] = len(self._encoding.encode_ordinary(text))
-            if len(self._counts) > REMEMBERED:
-                self._counts.popitem(last=False)
-        else:
-            self._counts.move_to_end(key)
+            known = len(self._encoding.encode_ordinary(text))
+            self._counts.put(key, known)
         return known

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from conversations.conversation import Conversation
 from conversations.records import Opening
-from conversations.state import Conversation
 from conversations.store import Store
 from conversations.store.writes import CloseTurn, WholeTurn
 from translation.errors import StoreUnavailable

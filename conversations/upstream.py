@@ -27,7 +27,7 @@ from translation.errors import (
     UpstreamTimeout,
     UpstreamUnreachable,
 )
-from translation.providers.profiles import Profile
+from translation.providers.profile import Profile
 from translation.urls import join
 
 CONNECT_SECONDS = 10.0

@@ -1,4 +1,4 @@
-"""Figures and foreign text as an operator reads them. Pure."""
+"""Figures, the colours of states and foreign text, as an operator reads them. Pure."""
 
 import datetime as dt
 import re

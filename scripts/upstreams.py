@@ -5,7 +5,8 @@ tests/test_readme.py fails while the README does not hold exactly this table.
 
 from pathlib import Path
 
-from translation.providers.profiles import PROFILES, Profile
+from translation.providers.profile import Profile
+from translation.providers.profiles import PROFILES
 
 PROJECT = Path(__file__).resolve().parent.parent
 BEGIN, END = "<!-- upstreams: written by scripts/upstreams.py -->\n", "<!-- end of upstreams -->\n"

@@ -9,7 +9,7 @@ from translation.errors import BridgeError
 from translation.events import Event, Finished, WireEvent
 from translation.memo import once
 from translation.patterns import matches
-from translation.providers.profiles import Profile
+from translation.providers.profile import Profile
 from translation.values import Note, Request, Usage
 
 

@@ -17,7 +17,7 @@ from translation.providers.gemini import Gemini
 from translation.providers.minimax import MiniMax
 from translation.providers.openai_chat import OpenAIChat
 from translation.providers.openai_responses import OpenAIResponses
-from translation.providers.profiles import Profile
+from translation.providers.profile import Profile
 from translation.relay import RelayWriter
 from translation.remedies import Remedy, remedy, remembered
 from translation.state import OUR_SIGNATURE

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 import msgspec
 
 from translation.invocations import Parameter
+from translation.schema_shape import mapping
 from translation.unreadable import UNREADABLE
 
 DEPTH = 32  # of nested values and references; below that, values stay as they came
@@ -41,7 +42,7 @@ class ArgumentSchema:
         branches = self._branches(self._root)
         if any(branch.get("additionalProperties") for branch in branches):
             return frozenset()
-        return frozenset(name for branch in branches for name in _mapping(branch.get("properties")))
+        return frozenset(name for branch in branches for name in mapping(branch.get("properties")))
 
     def typed(self, parameters: Iterable[Parameter]) -> str:
         """The arguments of a call that came as text, as one JSON object. The last value of a name counts."""
@@ -133,7 +134,7 @@ class ArgumentSchema:
         for keyword in ("anyOf", "oneOf", "allOf"):
             parts = schema.get(keyword)
             for part in parts if isinstance(parts, list) else ():
-                found += self._branches(_mapping(part), depth + 1)
+                found += self._branches(mapping(part), depth + 1)
         reference = schema.get("$ref")
         if isinstance(reference, str):
             found += self._branches(self._resolve(reference), depth + 1)
@@ -142,8 +143,8 @@ class ArgumentSchema:
     def _resolve(self, reference: str) -> Json:
         place: object = self._root
         for step in reference.removeprefix("#").strip("/").split("/"):
-            place = _mapping(place).get(step.replace("~1", "/").replace("~0", "~")) if step else place
-        return _mapping(place)
+            place = mapping(place).get(step.replace("~1", "/").replace("~0", "~")) if step else place
+        return mapping(place)
 
     def _types(self, schema: Json) -> frozenset[str] | set[str]:
         types = {name for branch in self._branches(schema) for name in _own_types(branch)}
@@ -159,16 +160,16 @@ class ArgumentSchema:
 
     def _property(self, schema: Json, name: str) -> Json:
         for branch in self._branches(schema):
-            properties = _mapping(branch.get("properties"))
+            properties = mapping(branch.get("properties"))
             if name in properties:
-                return _mapping(properties[name])
-        return _mapping(self._branch(schema, b"{").get("additionalProperties"))
+                return mapping(properties[name])
+        return mapping(self._branch(schema, b"{").get("additionalProperties"))
 
     def _item(self, schema: Json, index: int) -> Json:
         prefix = schema.get("prefixItems")
         if isinstance(prefix, list) and index < len(prefix):
-            return _mapping(prefix[index])
-        return _mapping(schema.get("items"))
+            return mapping(prefix[index])
+        return mapping(schema.get("items"))
 
     def _member(self, text: str, schema: Json) -> str:
         """A string of an enumeration, where only the layout around it differs."""
@@ -239,10 +240,6 @@ def _is_json(raw: bytes) -> bool:
     except UNREADABLE:
         return False
     return True
-
-
-def _mapping(value: object) -> Json:
-    return value if isinstance(value, dict) else {}
 
 
 def _encode(fields: dict[str, bytes]) -> bytes:

@@ -1,7 +1,7 @@
 """How hard to think: the client's `thinking` and `output_config.effort` as one level of the target's scale."""
 
 from translation.patterns import matches
-from translation.providers.profiles import Profile
+from translation.providers.profile import Profile
 from translation.values import Message, Note, Request, ToolResult
 
 SCALE = ("none", "minimal", "low", "medium", "high", "xhigh", "max")

@@ -3,7 +3,7 @@
 import msgspec
 from msgspec import Raw
 
-from translation.providers.profiles import Profile
+from translation.providers.profile import Profile
 from translation.values import Request
 
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 from translation import plain
 from translation.client.paths import decode
 from translation.errors import InvalidRequest
-from translation.providers.profiles import Profile
+from translation.providers.profile import Profile
 from translation.unicode import fingerprint
 from translation.values import CALLERS, Field, Note, Request, ThinkingConfig, Tool
 

@@ -18,7 +18,7 @@ from translation.deferred import available, spoken
 from translation.effort import changed
 from translation.legal import is_acceptable
 from translation.outline import Outline, outline
-from translation.providers.profiles import Profile
+from translation.providers.profile import Profile
 from translation.results import Call, answered, demoted, is_blank
 from translation.tool_changes import told
 from translation.tool_limit import within

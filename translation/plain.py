@@ -1,6 +1,7 @@
 """Blocks that a model does not take as they are, in words: documents, search results, what servers ran, the unknown."""
 
 from collections.abc import Callable
+from typing import TypeGuard
 
 import msgspec
 
@@ -52,6 +53,11 @@ def pictures(block: Block) -> tuple[Image, ...]:
     if type(block) is not Document or block.kind != "content":
         return ()
     return tuple(part for part in block.blocks if type(part) is Image)
+
+
+def is_wordless(block: Block) -> TypeGuard[Image | Document]:
+    """A file: `words` has nothing to say of it."""
+    return isinstance(block, Image) or (isinstance(block, Document) and block.kind not in ("text", "content"))
 
 
 def unpacked(block: Block, takes: Callable[[Image], bool], *, names_files: bool = True) -> tuple[Block, ...]:

@@ -10,7 +10,7 @@ import msgspec
 
 from translation.adapter import UpstreamRequest
 from translation.overflow import answer_limit, answer_most
-from translation.providers.profiles import Profile
+from translation.providers.profile import Profile
 from translation.refusals import read
 
 

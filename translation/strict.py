@@ -11,17 +11,8 @@ NEVER = frozenset(
         "uniqueItems", "minLength", "maxLength", "default",
     )
 )  # fmt: skip
-FORMATS = (
-    "date-time",
-    "time",
-    "date",
-    "duration",
-    "email",
-    "hostname",
-    "ipv4",
-    "ipv6",
-    "uuid",
-)  # not Anthropic's `uri`
+# Not Anthropic's `uri`.
+FORMATS = ("date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid")
 TYPED = frozenset(("type", "anyOf", "$ref", "enum", "const"))  # one of them is in every node
 
 

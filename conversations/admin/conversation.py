@@ -18,11 +18,10 @@ from conversations.admin.confirming import Question, confirmed
 from conversations.admin.export_page import export_page
 from conversations.admin.filters import DueFilter, KeyFilter, StuckFilter, recent_values, since
 from conversations.admin.record import RecordAdmin, Rows
-from conversations.admin.status import TURN_COLOURS
 from conversations.admin.toolchain_page import toolchain_page
 from conversations.models import Conversation, ToolExecution, ToolMapping, Turn, TurnStatus, UsageEntry
 from conversations.process import current
-from conversations.wording import many
+from conversations.wording import TURN_COLOURS, many
 
 PURGE_SECONDS = 5.0  # an operator waits for it; beat does the rest
 

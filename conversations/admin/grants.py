@@ -30,9 +30,8 @@ def grantable() -> "QuerySet[Permission]":
     own = Q(codename__in=[*(f"view_{model}" for model in SEEN), *edits, *ACTS], content_type__app_label="conversations")
     audit = Q(codename="view_logentry", content_type__app_label="admin")
     access = Q(content_type__app_label="auth", content_type__model__in=OPERATORS)
-    sign_ins = Q(
-        content_type__app_label="axes", codename__regex="^(view|delete)_"
-    )  # deleting one lets in who is locked out
+    # Deleting one lets in who is locked out.
+    sign_ins = Q(content_type__app_label="axes", codename__regex="^(view|delete)_")
     return Permission.objects.filter(own | audit | access | sign_ins).select_related("content_type")
 
 

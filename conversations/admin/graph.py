@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from conversations import wording
-from conversations.admin.status import TOOL_COLOURS, TURN_COLOURS
 from conversations.admin.toolchain import Index, states
 from conversations.models import ToolMapping, Turn
+from conversations.wording import TOOL_COLOURS, TURN_COLOURS
 
 LANES = 14
 COLUMN, LANE, TOP, LEFT = 16, 26, 8, 150

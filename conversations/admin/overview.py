@@ -16,7 +16,6 @@ from conversations import expiry, ledger, wording
 from conversations.admin import cells
 from conversations.admin.filters import STUCK, looping
 from conversations.models import ApiKey, Conversation, Process, Rest, ToolMapping, Turn, TurnStatus, UsageEntry
-from conversations.retention import DEAD_AFTER
 
 # What can be chosen: its words, its length, the unit of the plot.
 RANGES = {
@@ -242,7 +241,7 @@ def _live(now: dt.datetime) -> tuple[Figure, ...]:
     pending = ToolMapping.objects.filter(status="pending")
     stuck = pending.filter(created_at__lt=now - STUCK)
     resting, loops = Rest.objects.filter(until__gt=now), looping()
-    alive = Process.objects.filter(seen_at__gt=now - DEAD_AFTER)
+    alive = Process.objects.filter(seen_at__gt=now - expiry.DEAD_AFTER)
     return (
         Figure("Active conversations", _counted(active), "in 15 minutes", cells.list_url(Conversation, since="15m")),
         Figure("Running turns", _counted(running), "", cells.list_url(Turn, status__exact="running")),

@@ -9,8 +9,8 @@ from conversations import wording
 from conversations.admin import cells
 from conversations.admin.record import RecordAdmin
 from conversations.deaths import LONG_AGO
+from conversations.expiry import DEAD_AFTER
 from conversations.models import Process
-from conversations.retention import DEAD_AFTER
 
 
 @admin.register(Process)

@@ -10,8 +10,8 @@ from conversations import wording
 from conversations.admin import cells, finding
 from conversations.admin.record import RecordAdmin
 from conversations.admin.replay_page import compare_page
-from conversations.admin.status import TURN_COLOURS
 from conversations.models import Replay, Turn
+from conversations.wording import TURN_COLOURS
 
 
 def _find(term: str, said: finding.Said = ()) -> Q:

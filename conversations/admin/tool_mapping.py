@@ -15,10 +15,10 @@ from conversations.admin.confirming import Question, confirmed
 from conversations.admin.content import json_view, reads_content
 from conversations.admin.filters import KeyFilter, StuckFilter, recent_values, since
 from conversations.admin.record import RecordAdmin, Rows, yes_or_no
-from conversations.admin.status import TOOL_COLOURS
 from conversations.admin.stored import CONTENT
 from conversations.models import ToolMapping, Turn
 from conversations.process import current
+from conversations.wording import TOOL_COLOURS
 
 IS_ERROR = yes_or_no("is_error")
 

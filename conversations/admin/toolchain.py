@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from conversations import wording
 from conversations.admin.content import Shown, shown, unescaped
 from conversations.admin.parts import Part, parts
-from conversations.admin.status import TOOL_COLOURS, TURN_COLOURS
 from conversations.models import Conversation, Message, ToolMapping, ToolStatus, Turn
 from conversations.store import packing
+from conversations.wording import TOOL_COLOURS, TURN_COLOURS
 from translation.policies.system import without_reminders
 from translation.unreadable import UNREADABLE
 from translation.values import Note

@@ -13,9 +13,9 @@ from conversations.admin.filters import CostFilter, KeyFilter, NotesFilter, rece
 from conversations.admin.hops_page import hops_page
 from conversations.admin.record import RecordAdmin, Rows, yes_or_no
 from conversations.admin.replay_page import may_replay, replay_page
-from conversations.admin.status import TURN_COLOURS
 from conversations.admin.stored import CONTENT
 from conversations.models import ToolMapping, Turn, UsageEntry
+from conversations.wording import TURN_COLOURS
 
 STREAM, ESTIMATED = yes_or_no("stream"), yes_or_no("usage_estimated")
 

@@ -11,8 +11,8 @@ from conversations.admin import cells, finding
 from conversations.admin.filters import KeyFilter, recent_values, since
 from conversations.admin.ledger_page import ledger_page
 from conversations.admin.record import RecordAdmin, yes_or_no
-from conversations.admin.status import TURN_COLOURS
 from conversations.models import Conversation, Turn, UsageEntry
+from conversations.wording import TURN_COLOURS
 
 ESTIMATED = yes_or_no("estimated")
 

@@ -24,9 +24,8 @@ STREAM_HEADERS = [
     (b"x-accel-buffering", b"no"),
 ]
 WARNINGS = {"unstored-link": "unstored-link", "usage-estimated": "usage-estimated"}
-ROUTINE = frozenset(
-    {"system-in-place", "results-ordered", "merged", "tools-deferred"}
-)  # every healthy session has them
+# Every healthy session has them.
+ROUTINE = frozenset({"system-in-place", "results-ordered", "merged", "tools-deferred"})
 WARNING_KINDS = {"substitution": "state-substituted", "repair": "history-repaired"}
 
 

@@ -7,7 +7,7 @@ import httpx
 import msgspec
 
 from conversations.hosted.addresses import Allowed, Pinned
-from conversations.hosted.values import Endpoint, ToolFailed
+from conversations.hosted.values import Endpoint, ToolFailed, given
 from conversations.transport import Transport
 from translation.unreadable import UNREADABLE
 
@@ -27,7 +27,7 @@ CONNECT_SECONDS = 10.0
 
 async def call(transport: Transport, allowed: Allowed, endpoint: Endpoint, arguments: bytes, limit: int) -> str:
     """The endpoint's answer. Raises ToolFailed; the caller limits the time."""
-    url, rest = _filled(endpoint.url, _object(arguments))
+    url, rest = _filled(endpoint.url, given(arguments))
     pinned = await allowed.pin(url)
     host = pinned.url.host
     try:
@@ -96,13 +96,6 @@ def _text(body: bytes, content_type: str) -> str:
         except UNREADABLE:
             raise ToolFailed("bad-json", "the tool's answer says that it is JSON, but it is not") from None
     return body.decode("utf-8", "replace")
-
-
-def _object(arguments: bytes) -> dict[str, object]:
-    try:
-        return msgspec.json.decode(arguments or b"{}", type=dict[str, object])
-    except UNREADABLE:
-        raise ToolFailed("arguments", "the arguments are not a JSON object") from None
 
 
 def _filled(template: str, arguments: dict[str, object]) -> tuple[str, dict[str, object]]:

@@ -17,11 +17,10 @@ from mcp_types import CallToolResult, Implementation
 from pydantic import ValidationError
 
 from conversations.hosted.addresses import Pinned
-from conversations.hosted.values import Endpoint, Progress, ToolFailed
+from conversations.hosted.values import Endpoint, Progress, ToolFailed, given
 from conversations.store.hosted import Progressed
 from conversations.transport import Transport
 from translation.mcp_servers import Listed
-from translation.unreadable import UNREADABLE
 
 PAGES = 50
 TOOLS = 1_000
@@ -62,7 +61,7 @@ async def call(
 
     with _translated(pinned):
         async with _session(transport, endpoint, pinned, limit + FRAMING) as client:
-            result = await client.call_tool(name, _object(arguments), progress_callback=report)
+            result = await client.call_tool(name, given(arguments), progress_callback=report)
             return _said(result, limit)
 
 
@@ -177,13 +176,6 @@ def _first(error: BaseException | None) -> BaseException | None:
 def _listed(tool: Any) -> Listed:
     schema = msgspec.json.encode(tool.input_schema or {"type": "object"})
     return Listed(tool.name, tool.description or "", schema)
-
-
-def _object(arguments: bytes) -> dict[str, Any]:
-    try:
-        return msgspec.json.decode(arguments or b"{}", type=dict[str, Any])
-    except UNREADABLE:
-        raise ToolFailed("arguments", "the arguments are not a JSON object") from None
 
 
 def _said(result: CallToolResult, limit: int) -> str:

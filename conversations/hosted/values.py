@@ -1,12 +1,14 @@
 """What the parts of this package hand each other."""
 
 from collections.abc import Awaitable, Callable
-from typing import Literal
+from typing import Any, Literal
 
+import msgspec
 from msgspec import Struct
 
 from conversations.store.hosted import Progressed
 from translation.hosted import Offer
+from translation.unreadable import UNREADABLE
 from translation.values import Note
 
 Progress = Callable[[Progressed], Awaitable[None]]
@@ -83,3 +85,11 @@ class ToolFailed(Exception):
         super().__init__(text)
         self.kind = kind
         self.text = text
+
+
+def given(arguments: bytes) -> dict[str, Any]:
+    """What a call gives its tool, by name."""
+    try:
+        return msgspec.json.decode(arguments or b"{}", type=dict[str, Any])
+    except UNREADABLE:
+        raise ToolFailed("arguments", "the arguments are not a JSON object") from None

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from conversations import ids, sent_rows
+from conversations.conversation import Sent
 from conversations.models import ApiKey
-from conversations.state import Sent, State
-from conversations.store import Store, accounts, reads
+from conversations.state import State
+from conversations.store import Store, accounts, answers, reads
 from conversations.store.database import Database
 from conversations.store.links import TakenId
 from conversations.store.usage import UsageRow
@@ -132,15 +133,15 @@ async def test_a_turn_that_ended_is_what_a_continuation_starts_from(store: Store
     await store.write(first)
     usage = UsageRow(attempt=1, upstream="openai", model="m", status="complete", input_tokens=3, thinking_tokens=2)
     await store.write(closing(row, first.turn, message=answer, stop_reason="end_turn", usage=(usage,)))
-    found = await store.read(partial(reads.answer_by_message, key=key.pk, message_id=f"msg_{first.turn}"), None)
+    found = await store.read(partial(answers.answer_by_message, key=key.pk, message_id=f"msg_{first.turn}"), None)
     assert found is not None
     assert (found.turn, found.answer_hash, found.system_digest, found.stop_reason) == (
         first.turn, b"a" * 16, b"s" * 16, "end_turn",
     )  # fmt: skip
-    assert await store.read(partial(reads.last_answer, conversation_id=row.id), None) == found
-    foreign = partial(reads.answer_by_message, key=key.pk + 1, message_id=f"msg_{first.turn}")
+    assert await store.read(partial(answers.last_answer, conversation_id=row.id), None) == found
+    foreign = partial(answers.answer_by_message, key=key.pk + 1, message_id=f"msg_{first.turn}")
     assert await store.read(foreign, None) is None
-    delivered = await store.read(partial(reads.delivered, turn=first.turn), None)
+    delivered = await store.read(partial(answers.delivered, turn=first.turn), None)
     assert delivered is not None
     used = delivered.ending.usage
     assert (delivered.content, used.input_tokens, used.thinking_tokens) == (answer.content, 3, 2)

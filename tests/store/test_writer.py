@@ -13,7 +13,7 @@ import pytest
 from django.db import connections
 
 from conversations.models import ApiKey, Claim, Conversation, Message, ToolEntry, ToolMapping, Turn, UsageEntry
-from conversations.store import Store, patience, reads
+from conversations.store import Store, answers, patience, reads
 from conversations.store import writer as writer_module
 from conversations.store.database import Database
 from conversations.store.pipeline import PREPARE_AFTER
@@ -339,7 +339,7 @@ async def test_an_answer_that_was_stored_late_is_not_taken_back(store: Store, ke
     await store.write(closing(row, first.turn, message=message(b"s" * 16, b"", 1, role="assistant")))
     await store.write(closing(row, first.turn, status="error", release=(claim,), late=True))
     await store.write(closing(row, first.turn, late=True))
-    found = await store.read(partial(reads.last_answer, conversation_id=row.id), None)
+    found = await store.read(partial(answers.last_answer, conversation_id=row.id), None)
     assert found is not None
     assert (found.turn, found.answer_hash) == (first.turn, b"s" * 16)
     assert await asyncio.to_thread(counted, Claim, turn=first.turn) == 1

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 
 from translation.adapter import Adapter, Target
 from translation.events import Event, Failed, Frame, TextDelta, ThinkingDelta, ToolArguments
-from translation.providers.profiles import PROFILES, Profile
+from translation.providers.profile import Profile
+from translation.providers.profiles import PROFILES
 from translation.values import Message, Request, Text, ThinkingConfig, Tool, ToolChoice
 
 CAPTURES = Path(__file__).parent.parent / "captures"

@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.translation.captures import CAPTURES
+from tests.translation.frames import sse
 from tests.validators import anthropic as validator
 from translation.adapter import Target, UpstreamRequest
 from translation.client.parse import parse
@@ -239,7 +240,7 @@ def test_the_same_of_an_answer_that_came_whole_or_was_redacted() -> None:
         {"type": "content_block_stop", "index": 1},
     ]
     stream = Anthropic().decoder(request(turn(TEXT)), TARGET, build(request(result("x"))), "text/event-stream")
-    fed = stream.feed(b"".join(b"data: %b\n\n" % msgspec.json.encode(event) for event in started))
+    fed = stream.feed(sse(*started))
     (ended,) = [event for event in fed if isinstance(event, ToolEnded)]
     assert msgspec.json.decode(msgspec.json.decode(ended.state, type=State).thinking[0].block) == HIDDEN
 

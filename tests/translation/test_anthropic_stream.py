@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests.translation.captures import CAPTURES, Case, cases, check, check_cut, cut, decode, load, points
+from tests.translation.frames import sse as lines_of
 from translation.accumulator import Accumulator
 from translation.client.render import message_body, sse
 from translation.errors import TruncatedStream, UpstreamProtocolError
@@ -216,10 +217,6 @@ def test_a_whole_answer_becomes_a_stream_for_a_client_that_wants_one() -> None:
 def test_the_bytes_tell_what_an_answer_is_whatever_its_content_type(name: str, content_type: str) -> None:
     case = capture(name)
     assert passed(replace(case, content_type=content_type), [case.upstream])[0] == passed(case, [case.upstream])[0]
-
-
-def lines_of(*events: dict[str, Any] | bytes) -> bytes:
-    return b"".join(b"data: %b\n\n" % (e if isinstance(e, bytes) else msgspec.json.encode(e)) for e in events)
 
 
 def frames(*events: dict[str, Any] | bytes) -> list[Event]:

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.translation.test_odd_answers import Json, answer, chunk, piece, sse
+from tests.translation.answers import Json, answer, chunk, piece
+from tests.translation.frames import sse
 
 PAGES = [{"url": f"https://{name}.example", "title": name.upper(), "start_index": 0, "end_index": 3} for name in "ab"]
 TOLD = [{"type": "url_citation", "url_citation": page} for page in PAGES]

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 from msgspec import Meta, Raw, Struct
 
-from tests.translation.test_odd_answers import answer, calls, sse
+from tests.translation.answers import answer, calls
+from tests.translation.frames import sse
 from translation.fitting import Spare, fitted
 from translation.values import Usage
 

@@ -6,7 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.translation.test_odd_answers import answer, calls, decoder, sse, text
+from tests.translation.answers import answer, calls, decoder, text
+from tests.translation.frames import sse
 from translation.events import ToolEnded
 
 Json = dict[str, Any]

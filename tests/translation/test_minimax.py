@@ -12,7 +12,8 @@ from translation.adapter import Target
 from translation.errors import InvalidRequest, UpstreamKeyRefused
 from translation.events import Finished, ToolEnded
 from translation.providers.minimax import MiniMax
-from translation.providers.profiles import PROFILES, Profile
+from translation.providers.profile import Profile
+from translation.providers.profiles import PROFILES
 from translation.values import (
     Block,
     Image,

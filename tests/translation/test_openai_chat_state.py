@@ -7,6 +7,7 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
+from tests.translation.frames import sse
 from tests.validators import chat
 from translation.adapter import Target, UpstreamRequest
 from translation.errors import OPAQUE_STATE_REJECTED, UpstreamProtocolError
@@ -91,7 +92,7 @@ def answered(provider: str, *deltas: dict[str, Any], model: str = "m", tail: tup
     reader = OpenAIChat().decoder(request, target, sent(request, provider, model), "")
     finish: dict[str, Any] = {"delta": {}, "finish_reason": "stop"}
     choices = [*({"delta": delta} for delta in deltas), finish, *({"delta": delta} for delta in tail)]
-    frames = b"".join(b"data: %b\n\n" % msgspec.json.encode({"choices": [choice]}) for choice in choices)
+    frames = sse(*({"choices": [choice]} for choice in choices))
     (*_, finished) = [*reader.feed(frames), *reader.close()]
     assert isinstance(finished, Finished)
     assert finished.state != b"{}"
@@ -206,7 +207,7 @@ def test_a_whole_message_after_its_deltas_tells_only_what_they_left_out(told_bef
     choices = [{"delta": first}, {"delta": {"content": "a"}}, whole]
     request, target = history(), Target("vllm", "m", PROFILES["vllm"])
     reader = OpenAIChat().decoder(request, target, sent(request, "vllm", "m"), "")
-    events = reader.feed(b"".join(b"data: %b\n\n" % msgspec.json.encode({"choices": [each]}) for each in choices))
+    events = reader.feed(sse(*({"choices": [each]} for each in choices)))
     (*said, finished) = [*events, *reader.close()]
     assert said == [ThinkingDelta("Hm"), TextDelta("a")]
     assert isinstance(finished, Finished)

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.translation.captures import Case, cases, check, check_cut, describe, points
+from tests.translation.frames import sse
 from translation.adapter import Decoder
 from translation.events import Event, Failed, Finished, ToolEnded
 from translation.providers.openai_responses import OpenAIResponses
@@ -31,8 +32,7 @@ def test_a_capture_gives_its_events_at_any_cut(data: st.DataObject) -> None:
 
 def run(*frames: object, decoder: Decoder | None = None) -> list[Event]:
     decoder = decoder or ResponsesStream({})
-    data = b"".join(b"data: %b\n\n" % (f if isinstance(f, bytes) else msgspec.json.encode(f)) for f in frames)
-    return decoder.feed(data) + decoder.close()
+    return decoder.feed(sse(*frames)) + decoder.close()
 
 
 def whole(body: bytes) -> list[Event]:

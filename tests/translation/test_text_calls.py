@@ -5,7 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.translation.test_odd_answers import REQUEST, TOOLS, answer, calls, chunk, decoder, sse
+from tests.translation.answers import REQUEST, TOOLS, answer, calls, chunk, decoder
+from tests.translation.frames import sse
 from translation.adapter import Target
 from translation.adapters import adapter
 from translation.client.parse import parse

@@ -10,6 +10,8 @@ from collections.abc import Callable
 
 import httpx
 
+from conversations.transport import Transport
+
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
@@ -91,6 +93,10 @@ async def until(condition: Callable[[], bool]) -> None:
     """Let the event loop turn until it is so; the suite's own timeout says when it never is."""
     while not condition():  # noqa: ASYNC110 - the code under test has no event to wait for
         await asyncio.sleep(0)
+
+
+async def ask(transport: Transport, request: httpx.Request) -> bytes:
+    return await body_of(await transport.handle_async_request(request))
 
 
 async def body_of(response: httpx.Response) -> bytes:

@@ -12,7 +12,7 @@ import pytest
 from conversations.transport import Transport
 from conversations.transport.connection import HIGH_WATER
 from conversations.transport.exchange import Exchange
-from tests.transport.peer import OK, Peer, Upstream, body_of, get, post, until
+from tests.transport.peer import OK, Peer, Upstream, ask, body_of, get, post, until
 
 STREAM = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n"
 
@@ -178,7 +178,3 @@ async def test_small_writes_are_not_delayed(transport: Transport, upstream: Upst
     ((connection,),) = transport._pool._idle.values()
     assert connection._transport is not None
     assert connection._transport.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
-
-
-async def ask(transport: Transport, request: httpx.Request) -> object:
-    return await body_of(await transport.handle_async_request(request))

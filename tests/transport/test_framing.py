@@ -17,7 +17,7 @@ from conversations.transport.origin import Origin
 from conversations.transport.outgoing import encode
 from conversations.transport.pool import Pool
 from conversations.transport.sweeper import Sweeper
-from tests.transport.peer import OK, Upstream, body_of, get, post
+from tests.transport.peer import OK, Upstream, ask, body_of, get, post
 
 
 class Case(NamedTuple):
@@ -165,7 +165,7 @@ async def test_a_response_ended_early_anywhere_is_an_error(
 ) -> None:
     for cut in range(len(case.wire)):
         server = asyncio.create_task(upstream.serve(case.wire[:cut]))
-        asking = asyncio.create_task(_fetch(transport, httpx.Request(case.method, upstream.url)))
+        asking = asyncio.create_task(ask(transport, httpx.Request(case.method, upstream.url)))
         (await server).close()
         with pytest.raises(httpx.RemoteProtocolError):
             await asking
@@ -178,7 +178,7 @@ async def test_a_body_until_close_ends_with_the_connection(
     start = wire.index(b"\r\n\r\n") + 4
     for cut in range(start, len(wire) + 1):
         server = asyncio.create_task(upstream.serve(wire[:cut]))
-        asking = asyncio.create_task(_fetch(transport, get(upstream.url)))
+        asking = asyncio.create_task(ask(transport, get(upstream.url)))
         (await server).close()
         assert await asking == wire[start:cut]
 
@@ -200,7 +200,7 @@ async def test_a_body_until_close_ends_with_the_connection(
 async def test_a_malformed_response_is_refused(wire: bytes, transport: Transport, upstream: Upstream) -> None:
     server = asyncio.create_task(upstream.serve(wire))
     with pytest.raises(httpx.RemoteProtocolError, match="malformed"):
-        await _fetch(transport, post(upstream.url))
+        await ask(transport, post(upstream.url))
     await (await server).gone()
 
 
@@ -243,7 +243,7 @@ async def test_bytes_after_the_body_end_the_connection_not_the_response(
     surplus: bytes, transport: Transport, upstream: Upstream
 ) -> None:
     server = asyncio.create_task(upstream.serve(OK + surplus))
-    assert await _fetch(transport, get(upstream.url)) == b"ok"
+    assert await ask(transport, get(upstream.url)) == b"ok"
     await (await server).gone()
 
 
@@ -256,7 +256,3 @@ async def test_one_read_is_one_chunk(transport: Transport, upstream: Upstream) -
     await peer.say(b"1\r\nd\r\n1\r\ne\r\n0\r\n\r\n")
     assert await anext(chunks) == b"de"
     assert [chunk async for chunk in chunks] == []
-
-
-async def _fetch(transport: Transport, request: httpx.Request) -> bytes:
-    return await body_of(await transport.handle_async_request(request))

@@ -8,11 +8,7 @@ import httpx
 import pytest
 
 from conversations.transport import Transport
-from tests.transport.peer import OK, Upstream, body_of, get, post, stream_of, until
-
-
-async def ask(transport: Transport, request: httpx.Request) -> bytes:
-    return await body_of(await transport.handle_async_request(request))
+from tests.transport.peer import OK, Upstream, ask, body_of, get, post, stream_of, until
 
 
 async def test_a_connection_is_used_again(transport: Transport, upstream: Upstream) -> None:

@@ -9,7 +9,7 @@ from msgspec import Raw, Struct
 
 from translation.client import options
 from translation.client.blocks import InMessage, blocks, values
-from translation.client.paths import BOM, Fields, carried, decode, named, one_of, split, wrong
+from translation.client.paths import BOM, Fields, carried, decode, model_of, one_of, required, split, wrong
 from translation.client.tools import tool_choice, tools
 from translation.errors import InvalidRequest
 from translation.memo import Memo
@@ -52,7 +52,6 @@ _MESSAGE = msgspec.json.Decoder(MessageWire)
 _OTHER = msgspec.json.Decoder(OtherWire)
 _OUTPUT: msgspec.json.Decoder[dict[str, Raw] | None] = msgspec.json.Decoder(dict[str, Raw] | None)
 _EFFORT: msgspec.json.Decoder[str | None] = msgspec.json.Decoder(str | None)
-_STRING = msgspec.json.Decoder(str)
 _STRINGS = msgspec.json.Decoder(list[str])
 _INTEGER = msgspec.json.Decoder(int)
 _NUMBER = msgspec.json.Decoder(float)
@@ -75,7 +74,7 @@ def parse(body: bytes, version: str, betas: tuple[str, ...], *, counting: bool =
     if not schema and "output_format" in fields:
         schema = options.output_format(fields["output_format"])
     return Request(
-        model=_model(fields),
+        model=model_of(fields),
         messages=_messages(fields, thread),
         max_tokens=0 if counting and "max_tokens" not in fields else _max_tokens(fields),
         system=parse_system(fields["system"]) if "system" in fields else (),
@@ -114,12 +113,6 @@ def _refuse_sampling(fields: Fields, version: str) -> None:
             raise wrong(name, f"Extra inputs are not permitted in version {version}")
 
 
-def _required(fields: Fields, name: str) -> Raw:
-    if name not in fields:
-        raise wrong(name, "Field required")
-    return fields[name]
-
-
 def _stop_sequences(raw: Raw) -> tuple[str, ...]:
     sequences = decode(_STRINGS, raw, "stop_sequences")
     return tuple(sequences)
@@ -129,15 +122,8 @@ def _others(fields: Fields) -> list[Field]:
     return [Field(name, bytes(raw)) for name, raw in fields.items() if name not in CARRIED]
 
 
-def _model(fields: Fields) -> str:
-    model = named(decode(_STRING, _required(fields, "model"), "model"), "model")
-    if len(model) > 256:
-        raise wrong("model", "String should have at most 256 characters")
-    return model
-
-
 def _messages(fields: Fields, thread: Thread | None) -> tuple[Message, ...]:
-    raws = decode(_RAWS, _required(fields, "messages"), "messages")
+    raws = decode(_RAWS, required(fields, "messages"), "messages")
     if not raws and (thread is None or thread.kind != "continue"):
         raise wrong("messages", "at least one message is required")
     if len(raws) > MAX_MESSAGES:
@@ -191,7 +177,7 @@ def parse_system(raw: Raw | bytes) -> tuple[Text, ...]:
 
 
 def _max_tokens(fields: Fields) -> int:
-    _required(fields, "max_tokens")
+    required(fields, "max_tokens")
     return _natural(fields, "max_tokens")
 
 

@@ -7,10 +7,8 @@ import msgspec
 
 from translation.errors import InvalidRequest
 
-MAX_DEPTH = (
-    100  # of JSON that the bridge carries for others: deeper is an attack, and recursive readers would fall over
-)
-
+# Of JSON that the bridge carries for others: deeper is an attack, and recursive readers would fall over.
+MAX_DEPTH = 100
 EXPECTED = {
     "array": "a valid list",
     "object": "a valid dictionary",
@@ -39,6 +37,7 @@ Fields = dict[str, msgspec.Raw]
 _NULL = memoryview(b"null")
 _FIELDS = msgspec.json.Decoder(Fields)
 _ANYTHING = msgspec.json.Decoder()
+_NAME = msgspec.json.Decoder(str)
 _OBJECTS: msgspec.json.Decoder[object] = msgspec.json.Decoder(list[_Object])
 _MESSAGES: msgspec.json.Decoder[object] = msgspec.json.Decoder(list[_Message])
 _BYTE = re.compile(r"^JSON is malformed: (.*) \(byte (\d+)\)$")
@@ -89,6 +88,19 @@ def named(text: str, path: str) -> str:
     if not text.isprintable():
         raise wrong(path, "String should hold printable characters only")
     return text
+
+
+def required(fields: Fields, name: str) -> msgspec.Raw:
+    if name not in fields:
+        raise wrong(name, "Field required")
+    return fields[name]
+
+
+def model_of(fields: Fields) -> str:
+    model = named(decode(_NAME, required(fields, "model"), "model"), "model")
+    if len(model) > 256:
+        raise wrong("model", "String should have at most 256 characters")
+    return model
 
 
 def carried(raw: msgspec.Raw | bytes, path: str) -> bytes:

@@ -10,7 +10,17 @@ from typing import TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
-from translation.client.paths import Fields, carried, carried_object, decode, named, one_of, split, wrong
+from translation.client.paths import (
+    Fields,
+    carried,
+    carried_object,
+    decode,
+    model_of,
+    one_of,
+    required,
+    split,
+    wrong,
+)
 from translation.errors import InvalidRequest, UnknownToolResult
 from translation.openai_client.messages import conversation
 from translation.openai_client.tools import tool_choice, tools
@@ -85,13 +95,13 @@ class Chat(Struct, frozen=True):
 def parse(body: bytes) -> Chat:
     fields = split(body)
     _refuse(fields)
-    said = conversation(_required(fields, "messages"))
+    said = conversation(required(fields, "messages"))
     offered = tools(fields["tools"]) if "tools" in fields else ()
     limit = _limit(fields)
     effort = _effort(fields)
     schema, extras = _format(fields)
     request = Request(
-        model=_model(fields),
+        model=model_of(fields),
         messages=said.messages,
         max_tokens=NO_LIMIT if limit is None else limit,
         open_ended=limit is None,
@@ -129,21 +139,8 @@ def _refuse(fields: Fields) -> None:
         raise wrong("modalities", "Input should be ['text']: answers are text")
 
 
-def _required(fields: Fields, name: str) -> Raw:
-    if name not in fields:
-        raise wrong(name, "Field required")
-    return fields[name]
-
-
 def _optional(fields: Fields, name: str, decoder: msgspec.json.Decoder[T]) -> T | None:
     return decode(decoder, fields[name], name) if name in fields else None
-
-
-def _model(fields: Fields) -> str:
-    model = named(decode(_STRING, _required(fields, "model"), "model"), "model")
-    if len(model) > 256:
-        raise wrong("model", "String should have at most 256 characters")
-    return model
 
 
 def _limit(fields: Fields) -> int | None:

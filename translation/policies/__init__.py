@@ -12,7 +12,7 @@ from translation.policies.policy import Policy
 from translation.policies.system import add_guardrail, add_guidance, strip_billing_header, strip_system_reminders
 from translation.policies.texts import drop_echo, drop_old_text, drop_repeated_text, strip_turn_reminders
 from translation.policies.tools import answer_after_results, narrow_to_reading
-from translation.providers.profiles import Profile
+from translation.providers.profile import Profile
 from translation.values import Note, Request
 
 Rule = Callable[[Request, Policy, list[Note]], Request]

@@ -215,9 +215,8 @@ class AnthropicStream:
         if not delta.type:
             raise _ungrammatical("a delta without a type")
         if isinstance(self._open, Call) and delta.type in ("text_delta", "input_json_delta"):
-            self._check(
-                not (delta.text or "").strip(), "text inside of a tool_use"
-            )  # SGLang's layout between two calls
+            # White space is SGLang's layout between two calls.
+            self._check(not (delta.text or "").strip(), "text inside of a tool_use")
             if delta.type == "input_json_delta":
                 self._called(self._open, self._open.add(delta.partial_json or "", raw), out)
             return

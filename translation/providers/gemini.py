@@ -18,7 +18,7 @@ from translation.providers.gemini_errors import failure
 from translation.providers.gemini_models import Abilities, abilities
 from translation.providers.gemini_search import searches
 from translation.providers.gemini_stream import GeminiDecoder
-from translation.providers.profiles import Profile
+from translation.providers.profile import Profile
 from translation.schema import lower
 from translation.schema_json import spelled
 from translation.sniffing import Sniffed

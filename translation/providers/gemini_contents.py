@@ -160,7 +160,7 @@ class _Contents:
             lifted = [
                 part
                 for inner, item in enumerate(pieces)
-                if not _is_text(item)
+                if plain.is_wordless(item)
                 for part in self._part(item, f"{path}.content.{inner}", index, new=False)
             ]
             head = self._asked.get(block.tool_use_id)
@@ -261,11 +261,6 @@ def _guessed(block: Image | Document) -> str:
     extension = block.data.partition("?")[0].rpartition(".")[2].lower()
     usual = "image/jpeg" if isinstance(block, Image) else "application/pdf"
     return block.media_type or EXTENSIONS.get(extension, usual)
-
-
-def _is_text(block: Block) -> bool:
-    """What `plain.join` tells in words."""
-    return not isinstance(block, Image) and not (isinstance(block, Document) and block.kind not in ("text", "content"))
 
 
 def _is_invocation(part: object) -> bool:

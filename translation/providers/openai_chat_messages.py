@@ -5,7 +5,7 @@ One assistant message holds text and calls. Results are `tool` messages in call 
 `tool` message takes text only.
 """
 
-from typing import Any, assert_never
+from typing import assert_never
 
 import msgspec
 
@@ -15,12 +15,12 @@ from translation.errors import InvalidRequest
 from translation.names import ToolNames
 from translation.outline import LONE, outline
 from translation.patterns import matches
+from translation.providers.openai_chat_parts import Json, file_part, kind, text_part
 from translation.providers.openai_chat_state import IN_A_CALL, IN_A_MESSAGE, THOUGHTS, State, read
 from translation.state import OUR_SIGNATURE
 from translation.toolcall_ids import CallIds
 from translation.values import (
     Block,
-    Document,
     Image,
     Message,
     Note,
@@ -35,8 +35,6 @@ from translation.values import (
     ToolResult,
     ToolUse,
 )
-
-Json = dict[str, Any]  # chat JSON, built here and encoded in openai_chat
 
 NO_OUTPUT = "(no output)"
 NO_CONTENT = "(no content)"  # a turn of which nothing may be sent: roles still alternate
@@ -219,7 +217,7 @@ class History:
                 out.append(self._result(block, lifted))
                 continue
             if type(block) is Text:
-                parts += [_text(block.text)] if block.text else []
+                parts += [text_part(block.text)] if block.text else []
                 continue
             for piece in self._pieces(block):
                 parts += self._part(piece, f"messages.{place}.content.{index}", new=place >= self._newest)
@@ -259,7 +257,7 @@ class History:
                 texts.append(block.text)
                 continue
             for piece in self._pieces(block):
-                file = self._file(piece)
+                file = file_part(piece, self._profile)
                 if file:
                     files.append(file)
                 else:
@@ -267,7 +265,7 @@ class History:
         content = _lines(texts) or ("(see the file below)" if files else NO_OUTPUT)
         if files:
             name = self._called.get(result.tool_use_id, "a tool")
-            lifted.append(_text(f"[from the result of {name}, call {id_}]"))
+            lifted.append(text_part(f"[from the result of {name}, call {id_}]"))
             lifted += files
         content = f"Error: {content}" if result.is_error else content
         if in_text:
@@ -280,39 +278,24 @@ class History:
         return plain.unpacked(block, self._takes)
 
     def _takes(self, image: Image) -> bool:
-        taken = self._file(image) is not None
+        taken = file_part(image, self._profile) is not None
         if not taken:
-            self._degrade("content-left-out", f"{self._target.model} takes no {_kind(image)} of a document")
+            self._degrade("content-left-out", f"{self._target.model} takes no {kind(image)} of a document")
         return taken
 
     def _part(self, block: Block, path: str, *, new: bool) -> list[Json]:
         """What the model does not take is the client's fault in the newest turn; older ones were for another model."""
-        file = self._file(block)
+        file = file_part(block, self._profile)
         if file:
             return [file]
-        if new and isinstance(block, Image | Document) and not _has_words(block):
-            raise InvalidRequest(f"{path}: {self._target.model} at {self._target.upstream} takes no {_kind(block)}")
+        if new and plain.is_wordless(block):
+            raise InvalidRequest(f"{path}: {self._target.model} at {self._target.upstream} takes no {kind(block)}")
         text = self._worded(block)
-        return [_text(text)] if text else []
-
-    def _file(self, block: Block) -> Json | None:
-        """An image or a PDF as a part of its own, where the model takes it."""
-        match block:
-            case Image(kind="base64") if self._profile.images:
-                return _image(f"data:{block.media_type};base64,{block.data}", block.detail)
-            case Image(kind="url") if self._profile.images and self._profile.image_urls:
-                return _image(block.data, block.detail)
-            case Document(kind="base64") if self._profile.documents != "text":
-                data = f"data:{block.media_type or 'application/pdf'};base64,{block.data}"
-                return {"type": "file", "file": {"filename": plain.filename(block), "file_data": data}}
-            case Document(kind="url") if self._profile.documents == "fetched":
-                return {"type": "file", "file": {"filename": plain.filename(block), "file_data": block.data}}
-            case _:
-                return None
+        return [text_part(text)] if text else []
 
     def _worded(self, block: Block) -> str:
-        if isinstance(block, Image | Document) and not _has_words(block):
-            what = _kind(block)
+        if plain.is_wordless(block):
+            what = kind(block)
             self._degrade("content-left-out", f"{self._target.model} takes no {what}; a line of text stands for it")
             return f"[{what} left out: this model does not take it]"
         if isinstance(block, ServerToolUse | ServerToolResult | Other):
@@ -340,26 +323,9 @@ def _known(content: str, blocks: tuple[Block, ...]) -> str | msgspec.Raw:
     return first.json if type(first) is Text and first.text is content else content
 
 
-def _has_words(block: Image | Document) -> bool:
-    return isinstance(block, Document) and block.kind in ("text", "content")
-
-
-def _kind(block: Image | Document) -> str:
-    noun = "image" if isinstance(block, Image) else f"document of type {block.media_type or 'unknown'}"
-    return noun if block.kind == "base64" else f"{noun} by {block.kind}"
-
-
 def _tagged(thought: str, tags: tuple[str, str], content: str) -> str:
     """Reasoning where the model's template looks for it; a client that has it in its text brought it along."""
     opening, closing = tags
     if not thought or content.startswith(opening):
         return content
     return f"{opening}\n{thought}\n{closing}" + (f"\n\n{content}" if content else "")
-
-
-def _text(text: str) -> Json:
-    return {"type": "text", "text": text}
-
-
-def _image(url: str, detail: str) -> Json:
-    return {"type": "image_url", "image_url": {"url": url, "detail": detail} if detail else {"url": url}}

@@ -13,7 +13,7 @@ from translation.memo import remembered
 from translation.names import ToolNames
 from translation.patterns import matches
 from translation.providers.openai_chat_search import is_search
-from translation.providers.profiles import Choice
+from translation.providers.profile import Choice
 from translation.strict import is_strict
 from translation.typed_tools import definition, kind
 from translation.values import Note, Request, Tool, ToolChoice

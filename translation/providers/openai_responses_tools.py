@@ -3,7 +3,7 @@
 from translation.fields import search
 from translation.function_schema import MERGED, function_schema
 from translation.names import ToolNames
-from translation.providers.profiles import Profile
+from translation.providers.profile import Profile
 from translation.strict import is_strict
 from translation.typed_tools import definition, kind
 from translation.values import Note, Request, Tool

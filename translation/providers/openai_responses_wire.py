@@ -89,7 +89,6 @@ class Frame(Struct, frozen=True):
     text: str | None = None  # the whole of what came in pieces
     refusal: str | None = None
     arguments: str | dict[str, Raw] | None = None
-    summary_index: int | None = None
     item: Raw = Raw()
     response: Raw = Raw()
     annotation: Raw = Raw()

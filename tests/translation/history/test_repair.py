@@ -5,7 +5,8 @@ import pytest
 from translation.adapter import Target
 from translation.history import OPENER, repair
 from translation.providers.anthropic import Anthropic
-from translation.providers.profiles import PROFILES, Profile
+from translation.providers.profile import Profile
+from translation.providers.profiles import PROFILES
 from translation.values import (
     Block,
     Image,
