@@ -156,6 +156,7 @@ PROFILES: dict[str, Profile] = {
             base_url="https://generativelanguage.googleapis.com/v1beta",
             auth="x-goog-api-key",
             families=("gemini-*",),
+            letter_first=True,
             extras=("response_format", "seed"),
             documents="native",
             web_search="native",
