@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from tests.api.conftest import BOTH, CHAT, Connect, Serve, Served
 from tests.servers import chat
-from tests.servers.client import TOOL, Client, body, folded, names, result
+from tests.servers.client import TOOL, Client, body, folded, names, result, until
 from tests.servers.ports import wait_until
 from tests.servers.script import Abort, Answer, Gate, Silence, json_answer, sse_answer
 from tests.servers.upstream import ScriptedUpstream
@@ -812,6 +812,43 @@ def test_who_starts_after_a_crash_closes_what_it_left(serve: Serve, connect: Con
     dead.refresh_from_db()
     assert dead.seen_at.year == 1970, "nobody waited until it had not been seen for long"
     assert not [row for row in processes.exclude(pk=dead.pk) if row.seen_at.year == 1970]
+
+
+def _counted(client: Client, name: str) -> tuple[int, int]:
+    """How many calls a conversation says that it has, and how many it has."""
+    return client.get(f"/v1/conversations/{name}")["tool_mappings"], len(client.mappings(name))
+
+
+def test_a_crash_does_not_uncount_the_calls_that_were_shown(serve: Serve, connect: Connect) -> None:
+    served = serve()
+    client = connect(served)
+    served.chat(sse_answer(*chat.call_chunks(CALL, ("call_2", "get_time", {})), Silence()))
+    with client.stream("Weather?", tools=[TOOL], headers={"x-conversation-id": "crashed"}) as (_, events):
+        until(events, "content_block_start")
+        served.bridge.crash()
+    served.bridge.start()
+    (turn,) = served.records.ended(client.api_key, 1)
+    assert (turn.status, turn.tool_count) == ("error", 2)
+    assert _counted(client, "crashed") == (2, 2)
+    assert served.records.conversations(client.api_key).get().last_status == "error"
+
+
+@BOTH
+def test_a_retry_that_closes_a_dead_turn_counts_its_calls_once(client: Client, served: Served, serve: Serve) -> None:
+    there = Client(serve(served.database_url).bridge.url, client.api_key)
+    headers = {"x-conversation-id": "counted"}
+    gate = Gate()
+    served.chat(sse_answer(*chat.call_chunks(CALL), gate), *[chat.streamed_calls(CALL)] * 2)
+    with client.stream("Hi", headers=headers) as (_, events):
+        until(events, "content_block_start")
+        turns = served.records.turns(client.api_key)
+        assert turns.update(process=999_999) == 1
+        with ThreadPoolExecutor() as pool:
+            again = [pool.submit(there.ask, "Hi", stream=True, headers=headers) for _ in range(2)]
+            assert len({tuple(_tool_ids(one.result().text)) for one in again}) == 1
+        assert [turn.tool_count for turn in turns] == [1, 1]
+        assert _counted(client, "counted") == (2, 2)
+    there.close()
 
 
 @BOTH
