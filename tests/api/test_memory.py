@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from tests.api.conftest import BOTH, CHAT, Connect, Serve, Served
 from tests.servers import chat
-from tests.servers.client import TOOL, Client, body, folded, names, result, until
+from tests.servers.client import CLOCK, TOOL, Client, body, folded, names, result, until
 from tests.servers.ports import wait_until
 from tests.servers.script import Abort, Answer, Gate, Silence, json_answer, sse_answer
 from tests.servers.upstream import ScriptedUpstream
@@ -69,6 +69,38 @@ def test_a_tool_id_of_ours_names_its_conversation(client: Client, served: Served
     assert conversation_of(client, *compacted, tools=[TOOL], headers={"x-conversation-id": "other"}) == "other"
     foreign = client.ask(result(block["id"]), tools=[TOOL], headers={"x-conversation-id": "third"})
     assert foreign.status_code == 400
+
+
+@BOTH
+@pytest.mark.parametrize("fork", [{}, {"x-claude-code-session-id": "a fork"}])
+def test_a_result_alone_brings_the_system_and_tools_that_led_to_it(
+    client: Client, served: Served, fork: dict[str, str]
+) -> None:
+    """Without them the model loses its orders, and Anthropic has refused such requests: they "must define tools"."""
+    served.chat(chat.calls(CALL), chat.calls(("call_2", "get_weather", {"city": "Rome"})), chat.text("ok"))
+    origin = {"x-claude-code-session-id": SESSION} if fork else {}
+    (block,) = client.ask("Weather?", system="Be brief.", tools=[TOOL], headers=origin).json()["content"]
+    (second,) = client.ask(result(block["id"]), headers=fork).json()["content"]
+    assert client.ask(result(second["id"]), headers=fork).status_code == 200
+    first, *later = [request.json() for request in served.upstream.requests]
+    for sent in later:
+        assert (sent["messages"][0], sent["tools"]) == ({"role": "system", "content": "Be brief."}, first["tools"])
+    assert [message["role"] for message in later[-1]["messages"]] == [
+        "system", "user", "assistant", "tool", "assistant", "tool",
+    ]  # fmt: skip
+
+
+def test_what_a_client_says_beside_a_result_is_its_own(client: Client, served: Served) -> None:
+    served.chat(chat.calls(CALL), *[chat.text("ok")] * 2)
+    (block,) = client.ask("Weather?", system="Be brief.", tools=[TOOL]).json()["content"]
+    client.ask(result(block["id"]), system="Be kind.", tools=[CLOCK])
+    sent = served.sent()
+    assert (sent["messages"][0]["content"], sent["tools"][0]["function"]["name"]) == ("Be kind.", "get_time")
+    # A history of which the beginning was cut off is its client's own, with all that belongs to it.
+    client.ask(result(block["id"]), {"role": "assistant", "content": "Sunny."}, "Thanks.")
+    sent = served.sent()
+    assert [message["role"] for message in sent["messages"]] == ["user", "assistant", "tool", "assistant", "user"]
+    assert "tools" not in sent
 
 
 @pytest.mark.parametrize("way", ["header", "metadata", "legacy"])
