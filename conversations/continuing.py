@@ -29,13 +29,13 @@ async def completed(
     if identity.append and _brings_result(request):  # that names where it goes on
         if (broken := await _broken_off(state, conversation, request, hashes)) is not None:
             # The history up to its call comes with the call.
-            return await _in_context(state, conversation, request, broken), hashes
+            return await _in_context(state, request, broken), hashes
     elif cut is not None and (gone_on := await _gone_on(state, resolved, request, cut)) is not None:
         return gone_on, chain(gone_on.messages)
     if base is None:
         return request, hashes
     if request.thread is not None:
-        await _same_fingerprint(state, conversation, request, base)
+        await _same_fingerprint(state, request, base)
     stored = await state.path(conversation, base.answer_hash)
     # What was said while the key kept no text is missing from the middle.
     if not stored or not all(is_content(item.content) for item in stored):
@@ -46,27 +46,20 @@ async def completed(
             code="thread_unsupported_request",
         )
     history = tuple(parse_told(item.role, item.content) for item in stored)
-    changed = await _in_context(state, conversation, request, base)
+    changed = await _in_context(state, request, base)
     whole = replace(changed, messages=history + request.messages)
     return whole, (*(item.chain_hash for item in stored), *chain(request.messages, base.answer_hash))
 
 
-async def history_of(state: State, conversation: Conversation, turn: int) -> tuple[Message, ...]:
-    """What is stored up to and including the answer of this turn."""
-    base = await state.answer_of_turn(turn)
-    if base is None:
-        return ()
-    head = base.answer_hash or base.head_hash
-    ours = base.conversation.id == conversation.row.id
-    stored = await (state.path(conversation, head) if ours else state.path_elsewhere(base.conversation.id, head))
-    history = tuple(parse_told(item.role, item.content) for item in stored if is_content(item.content))
-    if len(history) != len(stored):
-        return ()  # a key that keeps no text: the call is rebuilt from its mapping
-    if not base.answer_hash and history and (links := await state.turn_links(turn)):
-        # The turn never ended (a crash, a disconnect), but the client has seen these calls.
-        runs = {run.tool_use_id: run for run in await state.ran_in_turn(turn)}
-        history = (*history, Message("assistant", tuple(_seen(item, runs.get(item.tool_use_id)) for item in links)))
-    return history
+async def led_to(
+    state: State, conversation: Conversation, request: Request, link: Link
+) -> tuple[Request, tuple[Message, ...]]:
+    """What is stored up to this call; with its `system` and `tools`, unless the client tells a history of its own."""
+    base = await state.answer_of_turn(link.turn_id)
+    history = await _history_of(state, conversation, base) if base is not None else ()
+    if base is None or not history or "assistant" in request.roles:
+        return request, history
+    return await _in_context(state, request, base), history
 
 
 async def _broken_off(
@@ -81,24 +74,24 @@ async def _broken_off(
 async def _gone_on(state: State, resolved: Resolved, request: Request, cut: Answer) -> Request | None:
     """After a turn that broke off what was asked in it, and the calls that it showed, stay said, and this follows."""
     base = resolved.base
-    history = await history_of(state, resolved.conversation, cut.turn)
+    history = await _history_of(state, resolved.conversation, cut)
     hashes = chain(history)
     if cut.head_hash not in hashes or (base is not None and base.answer_hash not in hashes):
         return None  # its text is not kept, or others have gone on beside it
     start = hashes.index(cut.head_hash) + 1 - len(request.messages)
     if start >= 0 and chain(request.messages, hashes[start - 1] if start else ROOT)[-1] == cut.head_hash:
         history = history[:start]  # the same words again are said once
-    changed = await _in_context(state, resolved.conversation, request, cut)
+    changed = await _in_context(state, request, cut)
     return replace(changed, messages=history + request.messages)
 
 
-async def _in_context(state: State, conversation: Conversation, request: Request, base: Answer) -> Request:
+async def _in_context(state: State, request: Request, base: Answer) -> Request:
     """With the `system` and `tools` of an earlier turn, where they are left out."""
     if not request.raw_system and base.system_digest:
-        raw = await state.blob(conversation, base.system_digest)
+        raw = await state.blob(base.conversation.id, base.system_digest)
         request = replace(request, raw_system=raw, system=parse_system(raw))
     if not request.raw_tools and base.tools_digest:
-        raw = await state.blob(conversation, base.tools_digest)
+        raw = await state.blob(base.conversation.id, base.tools_digest)
         request = replace(request, raw_tools=raw, tools=parse_tools(msgspec.Raw(raw), request.betas))
     return request
 
@@ -109,13 +102,30 @@ def _brings_result(request: Request) -> bool:
     return first is not None and any(type(block) is ToolResult for block in first.blocks)
 
 
-async def _same_fingerprint(state: State, conversation: Conversation, request: Request, base: Answer) -> None:
+async def _same_fingerprint(state: State, request: Request, base: Answer) -> None:
     for name, raw, known in (
         ("system", request.raw_system, base.system_digest),
         ("tools", request.raw_tools, base.tools_digest),
     ):
-        if raw and digest(raw) != known and fingerprint(raw) != fingerprint(await state.blob(conversation, known)):
+        if not raw or digest(raw) == known:
+            continue
+        if fingerprint(raw) != fingerprint(await state.blob(base.conversation.id, known)):
             raise ThreadRefused(f"{name}: differs from the thread's", code="thread_fingerprint_mismatch")
+
+
+async def _history_of(state: State, conversation: Conversation, base: Answer) -> tuple[Message, ...]:
+    """What is stored up to and including the answer of this turn."""
+    head = base.answer_hash or base.head_hash
+    ours = base.conversation.id == conversation.row.id
+    stored = await (state.path(conversation, head) if ours else state.path_elsewhere(base.conversation.id, head))
+    history = tuple(parse_told(item.role, item.content) for item in stored if is_content(item.content))
+    if len(history) != len(stored):
+        return ()  # a key that keeps no text: the call is rebuilt from its mapping
+    if not base.answer_hash and history and (links := await state.turn_links(base.turn)):
+        # The turn never ended (a crash, a disconnect), but the client has seen these calls.
+        runs = {run.tool_use_id: run for run in await state.ran_in_turn(base.turn)}
+        history = (*history, Message("assistant", tuple(_seen(item, runs.get(item.tool_use_id)) for item in links)))
+    return history
 
 
 def _seen(link: Link, run: Ran | None) -> ToolUse | ServerToolUse:

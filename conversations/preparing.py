@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from conversations.beside import LARGE, beside, size_of
-from conversations.continuing import completed, history_of
+from conversations.continuing import completed, led_to
 from conversations.conversation import Conversation
 from conversations.estimates import weight
 from conversations.hosted.values import NOTHING_OFFERED, Hosted, Offered
@@ -33,7 +33,7 @@ from translation.mcp_servers import without_connector
 from translation.places import noted
 from translation.places import told as told_place
 from translation.state import Snapshot, Wanted, continues, hydrate, restore, unknown_results, wanted
-from translation.values import Note, Request, Text, ToolResult
+from translation.values import Message, Note, Request, Text, ToolResult
 
 TOOL_SEARCH = "tool_search_tool"
 
@@ -104,8 +104,9 @@ async def prepare(
     snapshot = await _known(state, conversation, wants, identity)
     if ToolResult in received.kinds:
         unknown_results(received, snapshot, len(received.messages) - len(request.messages))
-    link = continues(received, snapshot)
-    history = await history_of(state, conversation, link.turn_id) if link is not None else ()
+    history: tuple[Message, ...] = ()
+    if (link := continues(received, snapshot)) is not None:
+        received, history = await led_to(state, conversation, received, link)
     received, notes = restore(received, snapshot, history)
     received, lost = await rejoin(state, conversation, received, snapshot) if offered.tools else (received, ())
     if received is not asked:

@@ -40,7 +40,7 @@ from translation.errors import Conflict
 
 log = logging.getLogger(__name__)
 
-SLICE = 500  # turns closed at once
+SLICE = 100  # turns closed at once
 BATCH = 200  # conversations taken out of sight at once
 ENTRIES = 5_000
 LATE = 5  # times that what was stored meanwhile may be in the way
@@ -180,13 +180,23 @@ def close_abandoned() -> int:
         .values_list("pk", "conversation_id")[:SLICE]
     ):
         with transaction.atomic():
-            error = dict(zip(("error_type", "error_message"), DIED, strict=True))
-            closed += Turn.objects.filter(pk__in=turns, status=TurnStatus.RUNNING).update(
-                status=TurnStatus.ERROR, **error
-            )
+            running = Turn.objects.select_for_update().filter(pk__in=turns, status=TurnStatus.RUNNING)
+            for turn in running.only("conversation_id"):
+                _close(turn)
+                closed += 1
             Claim.objects.filter(conversation__in=set(turns.values()), turn__in=turns).delete()
     tallies.count(toolbridge_reconciled_turns_total=closed)
     return closed
+
+
+def _close(turn: Turn) -> None:
+    """With the calls that it showed; its conversation stands where it does, unless another turn has ended since."""
+    turn.status, turn.tool_count = TurnStatus.ERROR, turn.tool_mappings.count()
+    turn.error_type, turn.error_message = DIED
+    turn.save(update_fields=("status", "tool_count", "error_type", "error_message"))
+    conversation = Conversation.objects.filter(pk=turn.conversation_id)
+    conversation.update(tool_count=models.F("tool_count") + turn.tool_count)
+    conversation.filter(last_status=TurnStatus.RUNNING).update(last_status=TurnStatus.ERROR)
 
 
 def _sweep(pieces: Pieces) -> None:

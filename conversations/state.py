@@ -232,11 +232,11 @@ class State:
     async def turn_links(self, turn: int) -> list[Link]:
         return await self._store.read(partial(reads.turn_links, turn=turn), [])
 
-    async def blob(self, conversation: Conversation, digest: bytes) -> bytes:
+    async def blob(self, conversation_id: int, digest: bytes) -> bytes:
         """A `system` or `tools` that the conversation began with; b"" where it had none."""
         if not digest:
             return b""
-        found = await self._store.read(partial(reads.blob, conversation_id=conversation.row.id, digest=digest), b"")
+        found = await self._store.read(partial(reads.blob, conversation_id=conversation_id, digest=digest), b"")
         if not found:
             raise ConversationEnded("the conversation was terminated while this request was read")
         return found

@@ -3,7 +3,8 @@
 import re
 
 from translation import plain
-from translation.tool_changes import changed, changes
+from translation.providers.profile import Profile
+from translation.tool_changes import changed, changes, offered_as
 from translation.values import (
     DEFERS,
     Block,
@@ -47,12 +48,13 @@ def available(request: Request, notes: list[Note]) -> tuple[Tool, ...]:
     return tools
 
 
-def spoken(block: Block) -> Block:
-    """A tool reference as text; every other block as it is."""
+def spoken(block: Block, profile: Profile) -> Block:
+    """A tool reference as text, by the name under which the tool is offered; every other block as it is."""
     if type(block) is ToolReference:
-        return Text(plain.reference(block))
+        return Text(plain.reference(ToolReference(offered_as(block.tool_name, profile))))
     if type(block) is ToolResult and any(type(inner) is ToolReference for inner in block.blocks):
-        return ToolResult(block.tool_use_id, tuple(map(spoken, block.blocks)), is_error=block.is_error)
+        said = tuple([spoken(inner, profile) for inner in block.blocks])
+        return ToolResult(block.tool_use_id, said, is_error=block.is_error)
     return block
 
 

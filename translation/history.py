@@ -59,7 +59,7 @@ def repair(request: Request, profile: Profile) -> tuple[Request, tuple[Note, ...
         notes.append(Note("repair", "compacted", what, message=first))
     if tools is not request.tools and any(tool.toolset for tool in tools):
         given = [toolsets.called(message) for message in given]
-    messages = tuple(_Repair(notes, native=native).run(given, first))
+    messages = tuple(_Repair(notes, profile).run(given, first))
     if efforts:
         request = replace(request, effort=changed(request.messages, request.effort))
     if tools is not request.tools:
@@ -78,7 +78,9 @@ def _spoken_to_all(
     given, first, efforts = list(messages), 0, False
     for index, message in enumerate(messages):
         if message.role == "system":
-            given[index] = told(message) if profile.mid_system else _reminder(told(message), index, notes)
+            given[index] = (
+                told(message, profile) if profile.mid_system else _reminder(told(message, profile), index, notes)
+            )
             efforts = efforts or bool(message.effort)
         elif message.blocks and type(message.blocks[0]) is Other and message.blocks[0].type == "compaction":
             if plain.compacted(message.blocks[0]):
@@ -93,9 +95,10 @@ def _spoken_to_all(
 class _Repair:
     """Walks over the runs of equal roles. What an answer called is open until the user turn after it."""
 
-    def __init__(self, notes: list[Note], *, native: bool) -> None:
+    def __init__(self, notes: list[Note], profile: Profile) -> None:
         self._notes = notes
-        self._native = native
+        self._profile = profile
+        self._native = profile.dialect == "anthropic"
         self._used: set[str] = set()  # tool ids of all calls so far
         self._open: tuple[Call, ...] = ()
         self._held: list[Message] = []  # system messages that stood between a call and its result
@@ -265,7 +268,7 @@ class _Repair:
         )
 
     def _spoken(self, block: Block, index: int) -> Block:
-        said = block if self._native and type(block) is ToolResult else spoken(block)
+        said = block if self._native and type(block) is ToolResult else spoken(block, self._profile)
         if said is not block:
             self._note("reference-worded", index, "a tool reference became text")
         return said

@@ -10,6 +10,8 @@ from msgspec import Raw, Struct
 
 from translation.client.tools import tools as parse_tools
 from translation.errors import InvalidRequest
+from translation.names import ToolNames
+from translation.providers.profile import Profile
 from translation.values import Block, Message, Note, Other, Request, Text, Tool
 
 CHANGES = ("tool_addition", "tool_removal")
@@ -62,18 +64,23 @@ def changed(tools: tuple[Tool, ...], made: list[Change], notes: list[Note]) -> t
     return tuple(tool for name, tool in offered.items() if name not in gone)
 
 
-def told(message: Message) -> Message:
+def told(message: Message, profile: Profile) -> Message:
     """The same message with its changes in words."""
     if not any(type(block) is Other and block.type in CHANGES for block in message.blocks):
         return message
-    return Message(message.role, tuple(_worded(block) for block in message.blocks), options=message.options)
+    return Message(message.role, tuple(_worded(block, profile) for block in message.blocks), options=message.options)
 
 
-def _worded(block: Block) -> Block:
+def _worded(block: Block, profile: Profile) -> Block:
     made = list(_read(block, ()))
     if not made:
         return block
-    return Text(f"[tool {'available' if made[0].adds else 'withdrawn'}: {made[0].name}]")
+    return Text(f"[tool {'available' if made[0].adds else 'withdrawn'}: {offered_as(made[0].name, profile)}]")
+
+
+def offered_as(name: str, profile: Profile) -> str:
+    """What the target knows a tool by that the conversation names."""
+    return ToolNames((), profile.name_limit, letter_first=profile.letter_first).upstream(name)
 
 
 def _read(block: Block, betas: tuple[str, ...]) -> Iterable[Change]:

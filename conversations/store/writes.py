@@ -62,6 +62,14 @@ ANSWERED = """
 UPDATE conversations_toolmapping SET status = %s, is_error = %s, result_size = %s, answered_at = %s, answered_turn = %s
 WHERE conversation_id = %s AND tool_use_id = %s AND status IN ('pending', 'streaming', 'repaired')"""
 COUNTED = "SELECT 1 FROM conversations_usageentry WHERE request_id = %s LIMIT 1"
+# Three steps, and the first waits for whoever closes the same turn at the same time: its calls are counted once.
+LOST_CALLS = """
+UPDATE conversations_turn SET tool_count = (SELECT COUNT(*) FROM conversations_toolmapping m WHERE m.turn_id = conversations_turn.id)
+WHERE id = %s AND status = 'running'"""
+LOST_COUNTED = """
+UPDATE conversations_conversation SET tool_count = tool_count + (SELECT tool_count FROM conversations_turn WHERE id = %s),
+  last_status = CASE last_status WHEN 'running' THEN 'error' ELSE last_status END
+WHERE id = (SELECT conversation_id FROM conversations_turn WHERE id = %s AND status = 'running')"""
 LOST = """
 UPDATE conversations_turn SET status = 'error', error_type = %s, error_message = %s WHERE id = %s AND status = 'running'"""
 AWAY = ("overloaded_error", "the store was away when this turn ended")
@@ -324,6 +332,8 @@ class CloseLost(Struct, frozen=True):
 
     def apply(self, db: Database) -> None:
         for turn in self.turns:
+            db.execute(LOST_CALLS, (turn,))
+            db.execute(LOST_COUNTED, (turn, turn))
             db.execute(LOST, (*self.error, turn))
             db.execute("DELETE FROM conversations_claim WHERE turn = %s", (turn,))
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from tests.api.conftest import BOTH, CHAT, Connect, Serve, Served
 from tests.servers import chat
-from tests.servers.client import TOOL, Client, body, folded, names, result
+from tests.servers.client import CLOCK, TOOL, Client, body, folded, names, result, until
 from tests.servers.ports import wait_until
 from tests.servers.script import Abort, Answer, Gate, Silence, json_answer, sse_answer
 from tests.servers.upstream import ScriptedUpstream
@@ -69,6 +69,38 @@ def test_a_tool_id_of_ours_names_its_conversation(client: Client, served: Served
     assert conversation_of(client, *compacted, tools=[TOOL], headers={"x-conversation-id": "other"}) == "other"
     foreign = client.ask(result(block["id"]), tools=[TOOL], headers={"x-conversation-id": "third"})
     assert foreign.status_code == 400
+
+
+@BOTH
+@pytest.mark.parametrize("fork", [{}, {"x-claude-code-session-id": "a fork"}])
+def test_a_result_alone_brings_the_system_and_tools_that_led_to_it(
+    client: Client, served: Served, fork: dict[str, str]
+) -> None:
+    """Without them the model loses its orders, and Anthropic has refused such requests: they "must define tools"."""
+    served.chat(chat.calls(CALL), chat.calls(("call_2", "get_weather", {"city": "Rome"})), chat.text("ok"))
+    origin = {"x-claude-code-session-id": SESSION} if fork else {}
+    (block,) = client.ask("Weather?", system="Be brief.", tools=[TOOL], headers=origin).json()["content"]
+    (second,) = client.ask(result(block["id"]), headers=fork).json()["content"]
+    assert client.ask(result(second["id"]), headers=fork).status_code == 200
+    first, *later = [request.json() for request in served.upstream.requests]
+    for sent in later:
+        assert (sent["messages"][0], sent["tools"]) == ({"role": "system", "content": "Be brief."}, first["tools"])
+    assert [message["role"] for message in later[-1]["messages"]] == [
+        "system", "user", "assistant", "tool", "assistant", "tool",
+    ]  # fmt: skip
+
+
+def test_what_a_client_says_beside_a_result_is_its_own(client: Client, served: Served) -> None:
+    served.chat(chat.calls(CALL), *[chat.text("ok")] * 2)
+    (block,) = client.ask("Weather?", system="Be brief.", tools=[TOOL]).json()["content"]
+    client.ask(result(block["id"]), system="Be kind.", tools=[CLOCK])
+    sent = served.sent()
+    assert (sent["messages"][0]["content"], sent["tools"][0]["function"]["name"]) == ("Be kind.", "get_time")
+    # A history of which the beginning was cut off is its client's own, with all that belongs to it.
+    client.ask(result(block["id"]), {"role": "assistant", "content": "Sunny."}, "Thanks.")
+    sent = served.sent()
+    assert [message["role"] for message in sent["messages"]] == ["user", "assistant", "tool", "assistant", "user"]
+    assert "tools" not in sent
 
 
 @pytest.mark.parametrize("way", ["header", "metadata", "legacy"])
@@ -812,6 +844,43 @@ def test_who_starts_after_a_crash_closes_what_it_left(serve: Serve, connect: Con
     dead.refresh_from_db()
     assert dead.seen_at.year == 1970, "nobody waited until it had not been seen for long"
     assert not [row for row in processes.exclude(pk=dead.pk) if row.seen_at.year == 1970]
+
+
+def _counted(client: Client, name: str) -> tuple[int, int]:
+    """How many calls a conversation says that it has, and how many it has."""
+    return client.get(f"/v1/conversations/{name}")["tool_mappings"], len(client.mappings(name))
+
+
+def test_a_crash_does_not_uncount_the_calls_that_were_shown(serve: Serve, connect: Connect) -> None:
+    served = serve()
+    client = connect(served)
+    served.chat(sse_answer(*chat.call_chunks(CALL, ("call_2", "get_time", {})), Silence()))
+    with client.stream("Weather?", tools=[TOOL], headers={"x-conversation-id": "crashed"}) as (_, events):
+        until(events, "content_block_start")
+        served.bridge.crash()
+    served.bridge.start()
+    (turn,) = served.records.ended(client.api_key, 1)
+    assert (turn.status, turn.tool_count) == ("error", 2)
+    assert _counted(client, "crashed") == (2, 2)
+    assert served.records.conversations(client.api_key).get().last_status == "error"
+
+
+@BOTH
+def test_a_retry_that_closes_a_dead_turn_counts_its_calls_once(client: Client, served: Served, serve: Serve) -> None:
+    there = Client(serve(served.database_url).bridge.url, client.api_key)
+    headers = {"x-conversation-id": "counted"}
+    gate = Gate()
+    served.chat(sse_answer(*chat.call_chunks(CALL), gate), *[chat.streamed_calls(CALL)] * 2)
+    with client.stream("Hi", headers=headers) as (_, events):
+        until(events, "content_block_start")
+        turns = served.records.turns(client.api_key)
+        assert turns.update(process=999_999) == 1
+        with ThreadPoolExecutor() as pool:
+            again = [pool.submit(there.ask, "Hi", stream=True, headers=headers) for _ in range(2)]
+            assert len({tuple(_tool_ids(one.result().text)) for one in again}) == 1
+        assert [turn.tool_count for turn in turns] == [1, 1]
+        assert _counted(client, "counted") == (2, 2)
+    there.close()
 
 
 @BOTH

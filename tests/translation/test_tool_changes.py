@@ -54,6 +54,14 @@ def test_tools_are_offered_as_the_conversation_left_them(provider: str) -> None:
         assert responses.validate(request.body) == []
 
 
+def test_a_change_names_a_tool_as_it_is_offered() -> None:
+    long = "mcp__" + "long_" * 14
+    request, _ = sent("openai", definition(long))
+    offered = names(request)[-1]
+    assert len(offered) == 64
+    assert f"[tool available: {offered}]".encode() in request.body
+
+
 def test_an_addition_loads_a_tool_that_was_deferred() -> None:
     deferred = [{**tool, "defer_loading": True} for tool in TOOLS]
     request, _ = sent("openai", addition("Bash"), tools=deferred)

@@ -38,7 +38,8 @@ class Gemini:
         notes: list[Note] = []
         able = abilities(target.model)
         declared, search = _sorted_tools(request, able, target.profile, notes)
-        names = ToolNames((tool.name for tool in declared), target.profile.name_limit, letter_first=True)
+        profile = target.profile
+        names = ToolNames((tool.name for tool in declared), profile.name_limit, letter_first=profile.letter_first)
         system, config = _system(request), _config(request, able, target, notes, alone=able.mixes or not declared)
         if request.output_schema and declared and not able.mixes:
             _structure_in_words(request, system, notes)

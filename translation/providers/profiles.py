@@ -72,6 +72,7 @@ PROFILES: dict[str, Profile] = {
             base_url="https://generativelanguage.googleapis.com/v1beta",
             auth="x-goog-api-key",
             families=("gemini-*",),
+            letter_first=True,
             extras=("response_format", "seed"),
             tool_limit=512,
             documents="native",

@@ -400,6 +400,22 @@ def test_deferred_tools_wait_until_they_are_named() -> None:
     assert loaded(user(ToolReference("Edit"))) == ["Read", "Edit"]
 
 
+@pytest.mark.parametrize(
+    ("to", "name", "offered"),
+    [
+        ("openai", "mcp__" + "long_" * 14, "mcp__long_long_long_long_long_long_long_long_long_long__8dc0b301"),
+        ("openai-responses", "files.read", "files_read_601e4eb6"),
+        ("gemini", "1password", "t_1password_d58fc8da"),
+        ("openai", "1password", "1password"),
+    ],
+)
+def test_a_tool_is_told_by_the_name_that_it_is_offered_under(to: str, name: str, offered: str) -> None:
+    found = user(ToolResult("A", (ToolReference(name),)))
+    messages, _ = said(user("q"), assistant(call("A")), found, user(ToolReference(name)), to=to)
+    line = f"[tool available: {offered}]"
+    assert messages[2][1] == (result("A", line), Text(line))
+
+
 def test_deferred_tools_that_only_anthropics_search_could_find_are_offered_at_once() -> None:
     search = Tool("tool_search_tool_regex", type="tool_search_tool_regex_20251119")
     request = Request(model="m", max_tokens=1, messages=(user("q"),), tools=(search, *DEFERRED))
