@@ -4,6 +4,7 @@ import logging
 from typing import Any
 
 from django.contrib import admin
+from django.core.exceptions import RequestDataTooBig
 from django.db import DatabaseError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -15,7 +16,8 @@ from ninja.errors import ValidationError
 from conversations.api import conversations, hosted_tools, messages, models, openai
 from conversations.api.cold import refusal
 from conversations.api.exchange import LeanRequest
-from translation.errors import BridgeError, Forbidden, InvalidRequest, NotFound, OwnFault, StoreUnavailable
+from conversations.api.incoming import COLD_LIMIT
+from translation.errors import BridgeError, Forbidden, InvalidRequest, NotFound, OwnFault, StoreUnavailable, TooLarge
 
 log = logging.getLogger(__name__)
 
@@ -81,6 +83,8 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     if _is_for_people(request) and hasattr(request, "user"):  # nobody is known yet where the host name is not ours
         text = "The address or the form holds a value that cannot be. Nothing was changed."
         return _told(request, 400, "This cannot be", text)
+    if isinstance(exception, RequestDataTooBig):
+        return refusal(request, TooLarge(f"request exceeds the maximum size of {COLD_LIMIT} bytes"))
     return refusal(request, InvalidRequest(f"{request.method} was refused: {type(exception).__name__}"))
 
 
