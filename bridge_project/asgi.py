@@ -18,9 +18,11 @@ from conversations import ids, process  # noqa: E402 - Django has to be set up f
 from conversations.admin.live_socket import websocket  # noqa: E402
 from conversations.api import cors  # noqa: E402
 from conversations.api.cycle import CYCLE  # noqa: E402
-from conversations.api.lean import serve  # noqa: E402
+from conversations.api.incoming import bounded  # noqa: E402
+from conversations.api.lean import refused, serve  # noqa: E402
 from conversations.api.paths import API, canonical  # noqa: E402
 from translation.client.render import MESSAGES  # noqa: E402
+from translation.errors import TooSlow  # noqa: E402
 from translation.openai_client.render import ChatRenderer  # noqa: E402
 
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
@@ -78,7 +80,13 @@ async def _cold(scope: dict[str, Any], receive: Receive, send: Send) -> None:
             message = {**message, "headers": [*message["headers"], (b"request-id", request_id.encode())]}
         await send(message)
 
-    await django_application({**scope, "request_id": request_id}, receive, identified)
+    scope, receive = bounded(scope, receive)
+    try:
+        await django_application({**scope, "request_id": request_id}, receive, identified)
+    except TooSlow as error:  # before Django had heard of the request
+        told = refused(MESSAGES.refusal(error, request_id))
+        await send({"type": "http.response.start", "status": told.lean_status, "headers": told.lean_headers})
+        await send({"type": "http.response.body", "body": told.lean_body})
 
 
 def _proxied(application: Any) -> Any:

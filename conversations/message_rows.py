@@ -55,8 +55,9 @@ def _rows(parts: Iterable[list[New]], parent: bytes, depth: int, answers: int, f
 
 def _together(new: list[New]) -> Iterator[list[New]]:
     """What comes whole, a history from elsewhere, shares rows up to its last answer: by answers the next request finds
-    it again. What follows has a row each: clients take that back, and who sends it again must not store it twice."""
-    shared = _answered(new)
+    it again. What follows, unless it is very long, has a row each: clients take that back, and who sends it again must
+    not store it twice."""
+    shared = max(_answered(new), len(new) - TOGETHER)
     if shared <= TOGETHER and sum(map(len, map(CONTENT, new[:shared]))) <= TOGETHER_BYTES:
         yield from ([new[:shared]] if shared else ())
         yield from ([one] for one in new[shared:])

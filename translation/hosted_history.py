@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from translation.hosted import MCP_TOOL_RESULT, offered_name, result_of, server_of
 from translation.mcp_servers import TOOL_LISTING
-from translation.outline import MCP_TOOL_USE
+from translation.outline import MCP_TOOL_USE, is_hosted
 from translation.state import Snapshot
 from translation.values import (
     Block,
@@ -45,7 +45,8 @@ def unanswered(request: Request) -> tuple[str, ...]:
     interrupted."""
     blocks = [block for message in request.messages for block in message.blocks]
     answered = {block.tool_use_id for block in blocks if type(block) is ServerToolResult}
-    return tuple(block.id for block in blocks if _is_call(block) and block.id not in answered)
+    calls = (block for block in blocks if type(block) is ServerToolUse and is_hosted(block))
+    return tuple(call.id for call in calls if call.id not in answered)
 
 
 def waiting(request: Request) -> tuple[str, ...]:

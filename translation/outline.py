@@ -46,6 +46,11 @@ def _named(message: Message) -> tuple[str, ...]:
             ids.append(block.id)
         elif type(block) is ToolResult:
             ids.append(block.tool_use_id)
-        elif type(block) is ServerToolUse and block.type == MCP_TOOL_USE:
+        elif type(block) is ServerToolUse and is_hosted(block):
             ids.append(block.id)
     return tuple(ids)
+
+
+def is_hosted(call: ServerToolUse) -> bool:
+    """Whether the store may know it. These blocks are carried as they come, and PostgreSQL has no words for a NUL."""
+    return call.type == MCP_TOOL_USE and call.id.isprintable()

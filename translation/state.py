@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from translation.arguments import respelled
 from translation.errors import UnknownToolResult
 from translation.memo import hand_on
-from translation.outline import ASKED, MCP_TOOL_USE, NAMED, NAMING, outline
+from translation.outline import ASKED, NAMED, NAMING, is_hosted, outline
 from translation.values import ROLE, Link, Message, Note, Origin, Request, ServerToolUse, ToolResult, ToolUse
 
 OUR_SIGNATURE = "toolbridge_"  # how the bridge signs the thinking of models that do not sign their own
@@ -47,7 +47,7 @@ def wanted(request: Request, chain: Sequence[bytes]) -> Wanted:
 
 def _hosted(messages: tuple[Message, ...]) -> tuple[str, ...]:
     blocks = [block for message in messages for block in message.blocks]
-    return tuple([block.id for block in blocks if type(block) is ServerToolUse and block.type == MCP_TOOL_USE])
+    return tuple([block.id for block in blocks if type(block) is ServerToolUse and is_hosted(block)])
 
 
 # ---------------------------------------------------------------- hydration

@@ -1,10 +1,11 @@
-"""uvicorn's HTTP, with an end for heads that never end, and for bodies that nobody waits for any more: who only holds a
-connection open must not have it for long. With a word to whoever answers when the client leaves meanwhile, the body of
-a request that would rather speak HTTP/2 (every Java client's, by default), which httptools skips, and responses that
-HTTP/1.0 knows."""
+"""uvicorn's HTTP, with an end for heads that never end or grow too large, and for bodies that nobody waits for any
+more: who only holds a connection open must not have much of it. With a word to whoever answers when the client leaves
+meanwhile, the body of a request that would rather speak HTTP/2 (every Java client's, by default), which httptools
+skips, and responses that HTTP/1.0 knows."""
 
 from asyncio import BaseTransport, Event, TimerHandle, Transport
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Any, cast
 from urllib.parse import unquote
 
@@ -13,10 +14,11 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 from bridge_project.up.again import Known, Whole, cut, known_heads, remember
 from bridge_project.up.cycle import Cycle
+from bridge_project.up.refused import INVALID, TOO_LARGE, refused
 from conversations.lines import LENGTH, Lines, split
 
 HEAD_SECONDS = 30.0
-INVALID = "Invalid HTTP request received."
+HEAD_BYTES = 256 * 1024  # httptools keeps what it has of a line, and copies it with each piece more
 REST_SECONDS = 300.0  # of a body whose request was answered before it had come: a client may want to send all of it
 
 
@@ -42,6 +44,7 @@ class Requests(HttpToolsProtocol):
     head_seconds = HEAD_SECONDS
     rest_seconds = REST_SECONDS
     _heading = False  # in the middle of a head
+    _between = 0  # bytes since a head was whole, or something of a body came
     _late: TimerHandle | None = None
     _leave: Callable[[], None] | None = None
     _idle_until = 0.0
@@ -56,8 +59,11 @@ class Requests(HttpToolsProtocol):
             self._begin_again(known, whole)
             return
         before = self.cycle
+        self._between += len(data)
         while data:
             data = self._read(data)
+        if self._between > HEAD_BYTES:
+            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, TOO_LARGE)
         if self._heading and self._late is None:
             self._expect(self.head_seconds)
         if whole is not None and self.cycle is not before and self._is_simple():
@@ -89,7 +95,10 @@ class Requests(HttpToolsProtocol):
         self._start_asgi_task(cycle, self.app)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """As uvicorn's, but white space after a value is none of it."""
+        """As uvicorn's, but white space after a value is none of it, nor what comes after a body: a proxy that decides
+        by the head has not seen it."""
+        if not self._heading:
+            return
         name, value = name.lower(), value.rstrip()
         if name == b"expect" and value.lower() == b"100-continue":
             self.expect_100_continue = True
@@ -99,8 +108,13 @@ class Requests(HttpToolsProtocol):
         super().on_message_begin()
         self._heading = True
 
+    def on_body(self, body: bytes) -> None:
+        self._between = 0
+        super().on_body(body)
+
     def on_headers_complete(self) -> None:
         self._heading = False
+        self._between = 0
         self._came()
         self.scope["method"] = self.parser.get_method().decode("ascii")
         if self.parser.should_upgrade() and (self._wishes() or self._should_upgrade()):
@@ -209,9 +223,21 @@ class Requests(HttpToolsProtocol):
                 self._unset_keepalive_if_required()
                 self.handle_websocket_upgrade()
         except httptools.HttpParserError:
-            self.logger.warning(INVALID)
-            self.send_400_response(INVALID)
+            self._refuse(HTTPStatus.BAD_REQUEST, INVALID)
         return b""
+
+    def _refuse(self, status: HTTPStatus, message: str) -> None:
+        """The end of the connection, with a word unless that would be in the middle of an answer."""
+        self.logger.warning(message)
+        if self._may_speak():
+            self.transport.write(refused(status, message))
+        self.transport.close()
+
+    def _may_speak(self) -> bool:
+        cycle = self.cycle
+        if getattr(cycle, "response_complete", True):  # there is none before the first request
+            return True
+        return cycle.more_body and not cycle.response_started and not self.pipeline
 
     def _without_its_wish(self) -> bytes:
         """The head once more, for a parser that goes on with the body after it."""

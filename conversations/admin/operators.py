@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from axes.models import AccessAttempt
 from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
@@ -17,6 +18,8 @@ from conversations.admin.paginator import BoundedPaginator
 
 admin.site.unregister(User)
 admin.site.unregister(Group)
+# What has expired goes with the next sign-in that fails. Axes' action for it fails itself, and asks for no permission.
+admin.site.get_model_admin(AccessAttempt).actions = ()
 
 
 class Grants(ModelMultipleChoiceField):  # type: ignore[type-arg]  # generic only in the stubs

@@ -11,6 +11,7 @@ from typing import Any
 
 from conversations.beside import beside
 from conversations.heads import Head
+from conversations.lines import LENGTH
 from translation.errors import InvalidRequest, TooLarge, TooSlow
 
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
@@ -18,6 +19,7 @@ Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 BODY_LIMIT = 32 * 1024 * 1024
 BODY_SECONDS = 300.0  # the largest at a megabit per second
 LARGE = 1024 * 1024
+COLD_LIMIT = 2_621_440  # of what Django serves: its own limits, beyond which it refuses a body, or puts it on the disk
 UNKNOWN = 8 * LARGE  # what a body without a length is taken for
 PLAIN = 0
 CODINGS = {"": PLAIN, "identity": PLAIN, "gzip": 31, "x-gzip": 31, "deflate": 15}  # zlib's word for each
@@ -60,6 +62,35 @@ async def read_body(receive: Receive, seconds: float = BODY_SECONDS) -> bytes:
                     await asyncio.sleep(REST)
     except TimeoutError:
         raise TooSlow(f"the request's body did not arrive within {seconds:g} seconds") from None
+
+
+def bounded(
+    scope: Mapping[str, Any], receive: Receive, seconds: float = BODY_SECONDS
+) -> tuple[dict[str, Any], Receive]:
+    """For Django, which takes any body of anybody, before it asks whether there is a use for it. Of one that is too
+    large it gets the length only: by that it refuses the body where one is read."""
+    headers, size = list(scope["headers"]), 0
+    until: float | None = asyncio.get_running_loop().time() + seconds  # None once it was read, or is not going to be
+
+    async def received() -> Mapping[str, Any]:
+        nonlocal size, until
+        try:
+            async with asyncio.timeout_at(until):
+                message = await receive()
+                while size > COLD_LIMIT and message["type"] != "http.disconnect":
+                    message = await receive()
+        except TimeoutError:
+            raise TooSlow(f"the request's body did not arrive within {seconds:g} seconds") from None
+        size += len(message.get("body", b""))
+        if not message.get("more_body", False):
+            until = None
+        if size > COLD_LIMIT and message["type"] != "http.disconnect":
+            until = None
+            headers[:] = [line for line in headers if line[0] != LENGTH] + [(LENGTH, b"%d" % size)]
+            return {"type": "http.request"}
+        return message
+
+    return {**scope, "headers": headers}, received
 
 
 async def unpacked(body: bytes, head: Head) -> bytes:

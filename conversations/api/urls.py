@@ -1,11 +1,12 @@
 """The ninja API: operations, and how each error becomes an HTTP answer."""
 
 import logging
+import sys
 from typing import Any
 
 from django.contrib import admin
-from django.core.exceptions import DisallowedHost
-from django.db import DatabaseError
+from django.core.exceptions import DisallowedHost, RequestDataTooBig
+from django.db import DatabaseError, InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.csrf import csrf_failure
@@ -16,9 +17,12 @@ from ninja.errors import ValidationError
 from conversations.api import conversations, hosted_tools, messages, models, openai
 from conversations.api.cold import refusal
 from conversations.api.exchange import LeanRequest
-from translation.errors import BridgeError, Forbidden, InvalidRequest, NotFound, OwnFault, StoreUnavailable
+from conversations.api.incoming import COLD_LIMIT
+from translation.errors import BridgeError, Forbidden, InvalidRequest, NotFound, OwnFault, StoreUnavailable, TooLarge
 
 log = logging.getLogger(__name__)
+
+AWAY = (OperationalError, InterfaceError)
 
 
 class BridgeAPI(NinjaAPI):
@@ -90,6 +94,8 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     if isinstance(exception, DisallowedHost):
         text = "the host name that it was sent to is not one of this server's: BRIDGE_ALLOWED_HOSTS names them"
         return refusal(request, InvalidRequest(text))
+    if isinstance(exception, RequestDataTooBig):
+        return refusal(request, TooLarge(f"request exceeds the maximum size of {COLD_LIMIT} bytes"))
     return refusal(request, InvalidRequest(f"{request.method} was refused: {type(exception).__name__}"))
 
 
@@ -110,7 +116,14 @@ def locked_out(request: HttpRequest, *_: object) -> HttpResponse:
 
 
 def failed(request: HttpRequest) -> HttpResponse:
-    """Django's `handler500`."""
+    """Django's `handler500`, which is called while the error is handled. A page could not even say who is signed in
+    while the database is away."""
+    if isinstance(sys.exc_info()[1], AWAY):
+        told = refusal(request, StoreUnavailable())
+        if _is_for_people(request):
+            text = "<!doctype html><title>Try again</title><h1>The database does not answer</h1>Try again in a moment."
+            return HttpResponse(text, status=503, headers={"retry-after": told["retry-after"]})
+        return told
     if _is_for_people(request):
         return server_error(request)
     return refusal(request, OwnFault("internal error"))

@@ -71,13 +71,14 @@ class Allowed:
     def _parsed(self, url: str) -> httpx.URL:
         try:
             parsed = httpx.URL(url)
+            host = parsed.host  # may be no name that IDNA knows
         except (httpx.InvalidURL, ValueError, UnicodeError):
             raise ToolFailed("refused", "the tool's address is not a URL") from None
         if parsed.scheme not in PORTS:
             raise ToolFailed("refused", f"the scheme {parsed.scheme[:20]!r} is not http or https")
-        if not parsed.host:
+        if not host:
             raise ToolFailed("refused", "the tool's address names no host")
-        if "%" in parsed.host:  # may not resolve now and may later: only link-local addresses have zones
+        if "%" in host:  # may not resolve now and may later: only link-local addresses have zones
             raise ToolFailed("refused", "the tool's address names a network interface")
         if parsed.userinfo:
             raise ToolFailed("refused", "the tool's address holds a user name or password")

@@ -5,8 +5,9 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
+from django.contrib import admin
 from django.contrib.auth.models import Permission, User
-from django.test import Client
+from django.test import Client, RequestFactory
 from django.utils import timezone
 
 from conversations.admin import grants
@@ -59,6 +60,16 @@ def test_no_link_ends_in_a_refusal(conversation: Conversation, grants: tuple[str
         plain = response.headers["content-type"].startswith("text/html") and response.status_code == 200
         waiting |= {found for found in (links(response.text) if plain else ()) if "logout" not in found} - seen.keys()
     assert {address: status for address, status in seen.items() if status not in (200, 302)} == {}
+
+
+def test_who_may_only_see_is_offered_no_action(conversation: Conversation) -> None:
+    everything(conversation)
+    user = User.objects.create_user("sees", is_staff=True)
+    user.user_permissions.set(Permission.objects.filter(codename__startswith="view_"))
+    request = RequestFactory().get("/admin/")
+    request.user = user
+    offered = {model: list(page.get_actions(request)) for model, page in admin.site._registry.items()}
+    assert {model: names for model, names in offered.items() if names} == {}
 
 
 def test_what_may_not_be_opened_is_told_as_text(conversation: Conversation) -> None:

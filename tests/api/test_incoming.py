@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from bridge_project.up.cycle import Head
 from bridge_project.up.requests import Requests
-from conversations.api.incoming import LARGE, read_body
+from conversations.api.incoming import LARGE, bounded, read_body
 from conversations.room import Room
 from tests.api.conftest import CHAT, Served
 from tests.servers import chat
@@ -101,6 +101,28 @@ async def test_room_that_turns_out_to_be_too_much_or_too_little_is_made_right() 
                     pytest.fail("there was no room")
     async with room.taken(10):
         pass
+
+
+@pytest.mark.parametrize("announced", [[], [(b"content-length", b"99999999")]])
+async def test_django_gets_no_more_of_a_body_than_it_keeps_in_memory(announced: list[tuple[bytes, bytes]]) -> None:
+    piece: Mapping[str, Any] = {"type": "http.request", "body": b"x" * 1_000_000, "more_body": True}
+    gone: Mapping[str, Any] = {"type": "http.disconnect"}
+    coming = iter([*[piece] * 40, gone])
+
+    async def receive() -> Mapping[str, Any]:
+        return next(coming)
+
+    scope, bounded_receive = bounded({"headers": [(b"host", b"x"), *announced]}, receive)
+    heard = [await bounded_receive() for _ in range(4)]
+    assert [len(message.get("body", b"")) for message in heard] == [1_000_000, 1_000_000, 0, 0]
+    assert [message["type"] for message in heard[2:]] == ["http.request", "http.disconnect"]
+    assert scope["headers"] == [(b"host", b"x"), (b"content-length", b"3000000")]  # by which Django refuses it
+
+
+async def test_django_does_not_wait_for_a_body_for_ever() -> None:
+    _, receive = bounded({"headers": []}, asyncio.Event().wait, seconds=0.01)  # type: ignore[arg-type]  # never comes
+    with pytest.raises(TooSlow):
+        await receive()
 
 
 async def test_who_finds_no_room_for_long_is_told_to_come_again() -> None:

@@ -424,6 +424,17 @@ def test_a_long_history_from_elsewhere_is_kept_in_few_rows(client: Client, serve
     assert deleted == {"messages": sum(spans), "turns": 5, "tool_mappings": 0}
 
 
+def test_a_long_history_without_an_answer_is_kept_in_few_rows(client: Client, served: Served) -> None:
+    """A row each for all of it would take longer than the store is waited for."""
+    served.upstream.always(CHAT, chat.text("ok"))
+    asked = [f"Line {number}." for number in range(1_600)]
+    name = conversation_of(client, *asked, headers={"x-conversation-id": "lines"})
+    stored = served.records.conversations(client.api_key).get(external_id=name)
+    assert [row.span for row in stored.messages.order_by("depth")][:3] == [500, 500, 100]
+    conversation_of(client, *asked, said("ok"), "More.", headers={"x-conversation-id": "lines"})
+    assert sum(row.span for row in stored.messages.all()) == len(asked) + 3
+
+
 def test_a_retry_whose_answer_ends_a_history_that_was_kept_in_one_row(client: Client, served: Served) -> None:
     served.chat(chat.text("ok"), chat.text("Word 39."))
     headers = {"x-conversation-id": "said again"}

@@ -4,15 +4,17 @@ import gzip
 import json
 import socket
 import zlib
-from contextlib import closing
+from contextlib import closing, suppress
 
 import httpx
 import pytest
 
+from bridge_project.up.requests import HEAD_BYTES
 from conversations.api.incoming import BODY_LIMIT
 from tests.api.conftest import CHAT, Served
 from tests.servers import chat
 from tests.servers.client import Client, body
+from tests.servers.script import Silence, sse_answer
 
 ASKED = json.dumps(body("Hi")).encode()
 # What Java's HttpClient sends with every request to an http:// address, unless it is told not to.
@@ -26,7 +28,8 @@ def told(served: Served, *parts: bytes, statuses: int = 1) -> bytes:
     heard = b""
     with closing(socket.create_connection(("127.0.0.1", served.bridge.port), timeout=10)) as sock:
         for part in parts:
-            sock.sendall(part)
+            with suppress(ConnectionError):  # who is refused may be told so before all was sent
+                sock.sendall(part)
         while heard.count(b"HTTP/1.1 ") < statuses or not heard.endswith(b"}"):
             more = sock.recv(65536)
             if not more:
@@ -156,3 +159,43 @@ def test_a_packed_body_is_unpacked_only_for_who_has_a_key(served: Served) -> Non
         f"{served.bridge.url}/v1/messages", content=b"x", headers={"content-encoding": "gzip", "x-api-key": "nobody's"}
     )
     assert answer.status_code == 401
+
+
+@pytest.mark.parametrize(
+    "rest", [b"no colon\r\n\r\n", b"content-length: -1\r\n\r\n", b"content-length: 1\r\n" + CHUNKED]
+)
+def test_what_is_no_http_is_refused_as_everything_else(client: Client, served: Served, rest: bytes) -> None:
+    head, _, told_body = told(served, request(client, rest, wish=b"")).partition(b"\r\n\r\n")
+    error = json.loads(told_body)
+    assert head.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert b"request-id: " + error["request_id"].encode() + b"\r\n" in head
+    assert (error["type"], error["error"]["type"]) == ("error", "invalid_request_error")
+
+
+@pytest.mark.parametrize("line", [b"a: b\r\n" * 2000, b"a: " + b"b" * 20_000 + b"\r\n", b"b" * 20_000])
+@pytest.mark.parametrize("rest", [b"", b"transfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n"])
+def test_a_head_and_what_follows_a_body_are_bounded(client: Client, served: Served, line: bytes, rest: bytes) -> None:
+    """Who has no key yet can make the bridge keep little, and copy little."""
+    answer = told(served, request(client, rest + line * (3 * HEAD_BYTES // len(line)), wish=b""))
+    assert answer.startswith(b"HTTP/1.1 431 Request Header Fields Too Large\r\n")
+
+
+def test_what_follows_a_body_is_no_header(client: Client, served: Served) -> None:
+    key = b"0\r\nx-api-key: %b\r\n\r\n" % client.api_key.encode()
+    head = b"GET /v1/conversations HTTP/1.1\r\nhost: 127.0.0.1\r\ntransfer-encoding: chunked\r\n\r\n"
+    assert told(served, head + key).startswith(b"HTTP/1.1 401 ")
+
+
+def test_an_answer_is_not_interrupted_by_a_refusal(client: Client, served: Served) -> None:
+    served.upstream.always(CHAT, sse_answer(chat.chunk({"content": "Hel"}), Silence()))
+    asked = json.dumps(body("Hi", stream=True)).encode()
+    whole = request(client, b"content-length: %d\r\n\r\n%b" % (len(asked), asked), wish=b"")
+    with closing(socket.create_connection(("127.0.0.1", served.bridge.port), timeout=10)) as sock:
+        sock.sendall(whole)
+        heard = b""
+        while b"Hel" not in heard:
+            heard += sock.recv(65536)
+        sock.sendall(b"no HTTP\r\n\r\n")
+        while more := sock.recv(65536):
+            heard += more
+    assert heard.count(b"HTTP/1.1 ") == 1

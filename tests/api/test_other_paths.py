@@ -35,6 +35,11 @@ def test_what_there_is_not_is_a_clean_404(client: Client, method: str, path: str
     assert told["request_id"] == answer.headers["request-id"]
 
 
+def test_a_path_that_there_is_not_is_told_whatever_was_sent(client: Client) -> None:
+    answer = client.http.post("/v1/messages/batches", content=b"[" + b" " * 10_000_000)
+    assert (answer.status_code, answer.json()["error"]["type"]) == (404, "not_found_error")
+
+
 def test_the_sdk_reads_it(served: Served, client: Client) -> None:
     sdk = anthropic.Anthropic(base_url=served.bridge.url, api_key=client.api_key, max_retries=0)
     with pytest.raises(anthropic.NotFoundError):

@@ -131,6 +131,10 @@ def test_a_database_server_that_goes_away_is_529_and_comes_back(serve: Serve, co
             overloaded(client.ask("Hi", stream=stream))
         response = client.http.get("/v1/conversations")
         overloaded(response)
+        overloaded(client.http.get("/metrics"))
+        page = client.http.get("/admin/", headers={"cookie": "toolbridge_session=somebody"})
+        assert (page.status_code, page.headers["content-type"]) == (503, "text/html; charset=utf-8")
+        assert int(page.headers["retry-after"]) >= 1
         assert client.http.get("/livez").status_code == 200
         assert client.http.get("/readyz").status_code == 503
         postgres.start()

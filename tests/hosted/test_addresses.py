@@ -89,6 +89,7 @@ VECTORS = [
     "gopher://127.0.0.1:{port}/_x",
     "//127.0.0.1:{port}/",
     "http:///x",
+    "https://xn--a/",
     "http://",
     "",
 ]

@@ -57,6 +57,13 @@ def test_failure_is_a_result_that_says_what_happened(tools: Tools, answer: Answe
     assert (run.status, run.is_error) == ("failed", True)
 
 
+@pytest.mark.parametrize("announced", [True, False])
+def test_a_tool_that_is_too_large_to_read_is_refused_as_a_message_is(tools: Tools, announced: bool) -> None:
+    large = b"[" + b" " * 10_000_000 + b"]"
+    answer = tools.client.http.post("/v1/hosted-tools", content=large if announced else iter([large]))
+    assert (answer.status_code, answer.json()["error"]["type"]) == (413, "request_too_large")
+
+
 def test_tool_that_nobody_serves_is_an_error_result(tools: Tools) -> None:
     tools.register(url="http://127.0.0.1:9/nobody")
     found = outcome(tools, json_answer(1))

@@ -187,6 +187,14 @@ def hydrated(asked: Request) -> Request:
     return hydrate(asked, hashes, snapshot)
 
 
+def test_the_store_is_asked_for_no_call_that_it_cannot_be_asked_for() -> None:
+    """A NUL in what PostgreSQL is asked is an error of its own: the client would try again for ever."""
+    asked = request("Hi", [use("a\0b"), use("c"), found("a\0b"), text("So.")], "On.")
+    known = wanted(asked, chain(asked.messages))
+    assert (known.tool_use_ids, known.hosted) == (("c",), ("c",))
+    assert unanswered(request("Hi", [use("a\0b"), use("c")])) == ("c",)
+
+
 def test_call_that_the_bridge_ran_bears_the_names_and_arguments_of_its_link() -> None:
     asked = hydrated(request("hi", [use("a"), found("a"), use("b"), found("b"), text("so")]))
     plain = told(asked, Stored(origins={"a": Origin("openai", "m", b"first")}))
