@@ -76,7 +76,7 @@ PROPERTIES = {
     ),
     "abuse": Property(
         "Slow-loris, half-open sockets, bodies of 32 MB, histories of 100,000 messages, 10,000 tools: memory bounded, "
-        "other clients go on",
+        "the median of the other clients within 20 % of the usual",
         "each",
     ),
     "soak": Property(
