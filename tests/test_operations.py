@@ -98,7 +98,7 @@ def test_a_database_of_an_older_version_goes_on(
         assert (old["id"], old["turns"], old["tool_mappings"]) == ("from before", 2, 1)
         continues(client, upstream, tool_use_id, "from before")
         assert [message["role"] for message in upstream.requests[-1].json()["messages"]] == [
-            "user", "assistant", "user", "assistant", "tool",
+            "system", "user", "assistant", "user", "assistant", "tool",
         ]  # fmt: skip
         assert client.mappings("from before")[0]["status"] == "answered"
 
