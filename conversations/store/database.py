@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 import psycopg
@@ -174,7 +175,7 @@ class Database:
             raise otherwise
 
     def _insert(self, sql: str, row: str, rows: list[Sequence[Any]]) -> Any:
-        return self._run(_repeated(sql, row, len(rows)), [value for each in rows for value in each])
+        return self._run(_repeated(sql, row, len(rows)), tuple(chain.from_iterable(rows)))
 
     def _run(self, sql: str, params: Sequence[Any]) -> Any:
         if self._pipeline is not None:
