@@ -80,6 +80,18 @@ async def test_after_a_batch_that_had_company_the_next_waits_for_more(
     assert store.writer.commits == before + 1
 
 
+async def test_once_those_are_there_who_are_to_be_expected_nobody_waits(
+    store: Store, key: ApiKey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer_module, "MOMENT", 3600)
+    row = conversation(key.pk)
+    before = store.writer.commits
+    for _ in range(3):
+        async with asyncio.timeout(60):
+            await asyncio.gather(*(store.write(opening(row)) for _ in range(writer_module.COMPANY)))
+    assert store.writer.commits == before + 3
+
+
 async def test_a_write_that_comes_alone_does_not_wait(
     store: Store, key: ApiKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
