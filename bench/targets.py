@@ -169,8 +169,8 @@ def bridge_of(tree: Path, upstream: int, name: str, settings: Mapping[str, str])
     python = PROJECT / ".venv" / "bin" / "python"
     environment = surroundings(upstream, name) | {"PORT": str(port), **settings}
     command = [str(python) if python.exists() else sys.executable, "manage.py", "up"]
-    # More processes than one get more cores than one.
-    cores = {0} if settings.get("WEB_WORKERS", "1") == "1" else set(range(os.cpu_count() or 1))
+    # One process or more on PostgreSQL are compared with each other: a core of its own would be worth more than a core.
+    cores = set(range(os.cpu_count() or 1)) if "DATABASE_URL" in settings else {0}
     started = time.perf_counter()
     with launched(command, environment, cores, HOME / f"{name}.log", tree) as pid:
         wait(port, MESSAGES, pid)
