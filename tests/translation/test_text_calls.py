@@ -129,6 +129,34 @@ def test_what_is_no_call_of_an_offered_tool_stays_text(text: str, size: int) -> 
     assert (texts(content), calls(content), end) == (text, [], "end_turn")
 
 
+QUOTES = [
+    "Call `%s` to read.",
+    "So:\n\n```\n%s\n```\nis it",
+    " ~~~~xml\n%s\n~~~\n~~~~\n",
+    "```%s```",
+    "````\n```\n%s\n````",
+]
+QUOTES += ["```md %s", "x" * 200 + "`%s`"]
+
+
+@pytest.mark.parametrize("size", [1, 4000])
+@pytest.mark.parametrize("quote", QUOTES)
+def test_who_explains_how_a_model_calls_does_not_call(quote: str, size: int) -> None:
+    for written in (*WAYS, V4 % "", V3 % "", KIMI % ""):
+        text = quote % written
+        content, end, _ = answer("vllm", say(text, size=size))
+        assert (texts(content), calls(content), end) == (text, [], "end_turn")
+
+
+@pytest.mark.parametrize("size", [1, 4000])
+@pytest.mark.parametrize(
+    "before", ["```\nls\n```\n", "Run `ls` or `cd`: ", "```ls``` it.\n", "~~~\n```\n~~~~ \n", "x" * 99 + "```\n"]
+)
+def test_a_call_after_a_quotation_is_one(before: str, size: int) -> None:
+    content, end, _ = answer("vllm", say(before + HERMES, size=size))
+    assert (texts(content), calls(content), end) == (before, [READ_A], "tool_use")
+
+
 def test_a_call_after_what_is_none_is_still_one() -> None:
     other = '<tool_call>{"name": "Nope", "arguments": {}}</tool_call>'
     content, _, _ = answer("vllm", say(f"<tool_call>no, <tool_call>{other} {HERMES}"))
