@@ -3,7 +3,7 @@
 import re
 
 FENCE = re.compile(r"\s*(`{3,}(?=[^`]*\Z)|~{3,})")
-LINE = 80  # characters of a line's beginning that tell whether it is a fence
+LINE = 80  # characters of a line's beginning that are kept of it
 
 
 class Quoting:
@@ -14,8 +14,8 @@ class Quoting:
     def heard(self, text: str) -> None:
         *lines, rest = (self._line + text).split("\n")
         for line in lines:
-            self._ended(line)
-        self._line = rest[:LINE] + rest[LINE:][-1:]
+            self._ended(_kept(line))
+        self._line = _kept(rest)
 
     def _ended(self, line: str) -> None:
         if not self._fence:
@@ -26,3 +26,10 @@ class Quoting:
     @property
     def quotes(self) -> bool:
         return bool(self._fence) or self._line.endswith("`") or FENCE.match(self._line) is not None
+
+
+def _kept(line: str) -> str:
+    """What matters of a line, the same in however many pieces it comes: its beginning, its last character, and whether
+    there is a backtick between them."""
+    between = "`" if "`" in line[LINE:-1] else ""
+    return line[:LINE] + between + line[LINE:][-1:]

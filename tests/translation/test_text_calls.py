@@ -150,7 +150,15 @@ def test_who_explains_how_a_model_calls_does_not_call(quote: str, size: int) -> 
 
 @pytest.mark.parametrize("size", [1, 4000])
 @pytest.mark.parametrize(
-    "before", ["```\nls\n```\n", "Run `ls` or `cd`: ", "```ls``` it.\n", "~~~\n```\n~~~~ \n", "x" * 99 + "```\n"]
+    "before",
+    [
+        "```\nls\n```\n",
+        "Run `ls` or `cd`: ",
+        "```ls``` it.\n",
+        "~~~\n```\n~~~~ \n",
+        "x" * 99 + "```\n",
+        f"```{'x' * 99}` \n",
+    ],
 )
 def test_a_call_after_a_quotation_is_one(before: str, size: int) -> None:
     content, end, _ = answer("vllm", say(before + HERMES, size=size))
