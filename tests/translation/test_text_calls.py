@@ -257,6 +257,24 @@ def test_values_get_the_types_of_the_tools_schema() -> None:
     assert read("<｜DSML｜tool_calls>", invoked, tools) == [Written("Go", '{"n":5,"s":"5"}')]
 
 
+def test_deepseek_tells_what_is_a_string() -> None:
+    schema = b'{"properties":{"n":{"type":"integer"},"s":{"type":["string","null"]},"any":{}}}'
+    request = parse(
+        msgspec.json.encode(REQUEST | {"tools": [{"name": "Go", "input_schema": msgspec.Raw(schema)}]}), "", ()
+    )
+    target = Target("vllm", "deepseek-v4", PROFILES["vllm"])
+    tools = OfferedTools(request, adapter(target.profile).build(request, target))
+
+    def typed(**values: str) -> str:
+        told = "".join(f'<｜DSML｜parameter name="{name}" {said}</｜DSML｜parameter>' for name, said in values.items())
+        (call,) = read("<｜DSML｜tool_calls>", f'<｜DSML｜invoke name="Go">{told}</｜DSML｜invoke>', tools)
+        return call.arguments
+
+    assert typed(any='string="true">{"a": 1}', s='string="true">null') == '{"any":"{\\"a\\": 1}","s":"null"}'
+    assert typed(any='string="false">{"a": 1}', s='string="false">null') == '{"any":{"a": 1},"s":null}'
+    assert typed(n='string="true">5') == '{"n":5}'  # the schema takes no string
+
+
 def test_a_call_beside_the_text_keeps_its_number() -> None:
     """Of one that the limit cut off before its name nothing is told, but it has been counted."""
     nameless = {"index": 0, "id": "a", "function": {"arguments": '{"path": '}}
