@@ -136,7 +136,7 @@ QUOTES = [
     "```%s```",
     "````\n```\n%s\n````",
 ]
-QUOTES += ["```md %s", "x" * 200 + "`%s`"]
+QUOTES += ["`a` and ``%s``", "``a `%s", "```md %s", "x" * 200 + "`%s`"]
 
 
 @pytest.mark.parametrize("size", [1, 4000])
@@ -148,18 +148,12 @@ def test_who_explains_how_a_model_calls_does_not_call(quote: str, size: int) -> 
         assert (texts(content), calls(content), end) == (text, [], "end_turn")
 
 
+BEFORE = ["```\nls\n```\n", "Run `ls` or `cd`: ", "I read `main.py`", "So ``a`b``", "It's `a\n", "```ls``` it.\n"]
+BEFORE += ["~~~\n```\n~~~~ \n", "x" * 99 + "```\n", f"```{'x' * 99}` \n"]
+
+
 @pytest.mark.parametrize("size", [1, 4000])
-@pytest.mark.parametrize(
-    "before",
-    [
-        "```\nls\n```\n",
-        "Run `ls` or `cd`: ",
-        "```ls``` it.\n",
-        "~~~\n```\n~~~~ \n",
-        "x" * 99 + "```\n",
-        f"```{'x' * 99}` \n",
-    ],
-)
+@pytest.mark.parametrize("before", BEFORE)
 def test_a_call_after_a_quotation_is_one(before: str, size: int) -> None:
     content, end, _ = answer("vllm", say(before + HERMES, size=size))
     assert (texts(content), calls(content), end) == (before, [READ_A], "tool_use")
