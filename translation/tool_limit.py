@@ -5,6 +5,7 @@ say anything to OpenAI's models any more. Its own tools come first in the list, 
 """
 
 from translation.deferred import named
+from translation.tool_changes import changes
 from translation.typed_tools import kind
 from translation.values import Note, Request, Tool
 
@@ -17,6 +18,7 @@ def within(tools: tuple[Tool, ...], limit: int, request: Request, notes: list[No
         return tools
     functions = [tool for tool in tools if kind(tool) != "server"]
     needed = {name for message in request.messages for name in named(message.blocks)}
+    needed.update(change.name for change in changes(request) if change.adds)
     if request.tool_choice is not None:
         needed.add(request.tool_choice.name)
     ranked = sorted(functions, key=lambda tool: (needed.isdisjoint(_names(tool)), tool.defer_loading))
