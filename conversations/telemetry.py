@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from conversations.redaction import redact
 from conversations.storable import storable
-from translation.errors import BridgeError, InvalidRequest
+from translation.errors import BridgeError, InvalidRequest, UpstreamFault
 from translation.values import ToolResult
 
 if TYPE_CHECKING:
@@ -63,9 +63,11 @@ def closed(turn: StoredTurn, row: CloseTurn) -> None:
 
 
 def refused(request_id: str, error: BridgeError) -> None:
-    """What never becomes a turn is stored nowhere. Of a wrong body only the place is told: the rest may quote it."""
+    """What never becomes a turn is stored nowhere. Of a wrong body only the place is told: the rest may quote it, as an
+    upstream's words (of embeddings) may."""
     said = " ".join(storable(error.message, PREVIEW).split())
     what = said.partition(": ")[0] if isinstance(error, InvalidRequest) else said
+    what = type(error).__name__ if isinstance(error, UpstreamFault) else what
     told = {"request_id": request_id, "status": error.status, "error": error.type, "what": what}
     log.info("refused", extra={"fields": told})
 

@@ -57,6 +57,8 @@ class ArgumentSchema:
     # ------------------------------------------------------------ values
 
     def _parameter(self, item: Parameter, schema: Json, depth: int) -> bytes:
+        if item.literal and "string" in self._types(schema):
+            return msgspec.json.encode(self._member(item.text, schema))
         if not item.children:
             return self._text(item.text, schema, depth)
         schema = self._branch(schema, b"[" if _is_list(item) else b"{")

@@ -20,6 +20,7 @@ class Parameter(Struct, frozen=True):
     name: str
     text: str = ""
     children: "tuple[Parameter, ...]" = ()  # M3: the `<item>`s of an array, or the fields of an object
+    literal: bool = False  # DeepSeek: it was said to be a string
 
 
 class Invocation(Struct, frozen=True):

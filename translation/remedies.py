@@ -25,6 +25,14 @@ class Remedy(msgspec.Struct, frozen=True, omit_defaults=True):
     max_tokens: int | None = None  # for this one request: what still fits
 
 
+class _Tool(msgspec.Struct):
+    type: str = ""
+
+
+class _Tools(msgspec.Struct):
+    tools: list[_Tool] = []
+
+
 # Without these the answer is another one: never dropped.
 KEPT = frozenset(
     ("model", "messages", "tools", "tool_choice", "stream", "response_format", "max_tokens", "max_completion_tokens")
@@ -93,7 +101,7 @@ def remedy(error_body: bytes, sent: UpstreamRequest) -> Remedy | None:
     unreasoned, closed = bool(TOOLS_WITHOUT_REASONING.search(words)), bool(OPEN_OBJECT.search(words))
     many = TOO_MANY_TOOLS.search(words)
     if unreasoned or closed or many:
-        limit = int(many["most"]) if many else 0
+        limit = max(int(many["most"]) - _hosted(sent.body), 1) if many else 0
         return Remedy(words, tools_without_reasoning=unreasoned, tool_limit=limit, json_schemas=closed)
     renamed = RENAMED.search(words)
     if renamed and renamed["old"] in given:
@@ -124,6 +132,11 @@ def _given(body: bytes) -> dict[str, str]:
     fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
     inner = msgspec.json.decode(fields.get("generationConfig", b"{}"), type=dict[str, msgspec.Raw])
     return {_top(name): name for name in (*fields, *inner)}
+
+
+def _hosted(body: bytes) -> int:
+    """How many tools of the request the upstream runs itself: it counts them, too."""
+    return sum(tool.type != "function" for tool in msgspec.json.decode(body, type=_Tools).tools)
 
 
 def _worded(words: str) -> tuple[str, ...]:

@@ -2,7 +2,8 @@
 or because its model did not keep to that.
 
 Text is held back only where it may be a tag or a call. What is between the tags and is no call of an offered tool stays
-text. The calls come at the answer's end: by then it is known whether the server has told them beside the text as well.
+text, and so does what is quoted: who explains how models call does not call. The calls come at the answer's end: by
+then it is known whether the server has told them beside the text as well.
 """
 
 import re
@@ -12,6 +13,7 @@ from msgspec.structs import replace
 from translation.adapter import Around, Decoder, UpstreamRequest
 from translation.events import Event, Failed, Finished, TextDelta, ToolEnded, ToolStarted
 from translation.offered import OfferedTools
+from translation.quoting import Quoting
 from translation.twins import Twins
 from translation.values import Request
 from translation.written_calls import TAGS, Written, may_begin, read
@@ -42,6 +44,7 @@ class TextCalls(Around):
         self._tail = ""  # of what is held: a closing tag may come in pieces
         self._blank = ""  # white space around calls is layout
         self._said = False
+        self._quoting = Quoting()
         self._found: list[Written] = []
         self._twins = Twins()
         self._names: dict[int, str] = {}  # of calls: those that came beside the text, by the numbers that they have
@@ -84,13 +87,15 @@ class TextCalls(Around):
             place = opening.end()
             if not may_begin(opening[0], text[place : place + HEAD], self._tools.names):
                 continue
+            self._say(text[said : opening.start()], out)
+            said = opening.start()
+            if self._quoting.quotes:
+                continue
             calls, place = self._ended(text, opening)
             if not place:
-                self._say(text[said : opening.start()], out)
-                self._hold(text[opening.start() :])
+                self._hold(text[said:])
                 return
             if calls:
-                self._say(text[said : opening.start()], out)
                 self._found += calls
                 said = place
         kept = _begun(text[place:])
@@ -123,6 +128,7 @@ class TextCalls(Around):
         return held
 
     def _say(self, text: str, out: list[Event]) -> None:
+        self._quoting.heard(text)
         text, self._blank = self._blank + text, ""
         if text.isspace() and (self._found or not self._said):
             self._blank = text

@@ -5,6 +5,7 @@ say anything to OpenAI's models any more. Its own tools come first in the list, 
 """
 
 from translation.deferred import named
+from translation.tool_changes import changes
 from translation.typed_tools import kind
 from translation.values import Note, Request, Tool
 
@@ -17,9 +18,10 @@ def within(tools: tuple[Tool, ...], limit: int, request: Request, notes: list[No
         return tools
     functions = [tool for tool in tools if kind(tool) != "server"]
     needed = {name for message in request.messages for name in named(message.blocks)}
+    needed.update(change.name for change in changes(request) if change.adds)
     if request.tool_choice is not None:
         needed.add(request.tool_choice.name)
-    ranked = sorted(functions, key=lambda tool: (tool.name not in needed, tool.defer_loading))
+    ranked = sorted(functions, key=lambda tool: (needed.isdisjoint(_names(tool)), tool.defer_loading))
     left = {tool.name for tool in ranked[limit:]}
     if not left:
         return tools
@@ -28,3 +30,8 @@ def within(tools: tuple[Tool, ...], limit: int, request: Request, notes: list[No
     what = f"tools: no more than {limit} are taken, so {len(names)} were left out: {some}"
     notes.append(Note("degradation", "tools-limited", what))
     return tuple(tool for tool in tools if tool.name not in left)
+
+
+def _names(tool: Tool) -> tuple[str, ...]:
+    """Under which a conversation may name it: a toolset's member is called by its own, too."""
+    return (tool.name, tool.name.removeprefix(f"{tool.toolset}.")) if tool.toolset else (tool.name,)

@@ -5,6 +5,7 @@ keys and values: one call. DeepSeek and Kimi have tokens of their own, around al
 """
 
 import re
+from itertools import starmap
 
 import msgspec
 from msgspec import Raw, Struct
@@ -37,9 +38,10 @@ INVOKE = re.compile(
     r'\s*+<｜DSML｜invoke name="([^"\n]++)">(.*?)</｜DSML｜invoke>(?=\s*+(?:<｜DSML｜invoke |\Z))', re.DOTALL
 )
 VALUE = re.compile(
-    r'\s*+<｜DSML｜parameter name="([^"\n]++)"[^>\n]*+>(.*?)</｜DSML｜parameter>(?=\s*+(?:<｜DSML｜parameter |\Z))',
+    r'\s*+<｜DSML｜parameter name="([^"\n]++)"([^>\n]*+)>(.*?)</｜DSML｜parameter>(?=\s*+(?:<｜DSML｜parameter |\Z))',
     re.DOTALL,
 )
+LITERAL = [' string="true"']  # DeepSeek tells of each value whether it is a string
 TOKENED = {
     V3: re.compile(
         r"\s*+<｜tool▁call▁begin｜>(?:function<｜tool▁sep｜>)?([^\s<]++)(?:<｜tool▁sep｜>|\n)(.*?)<｜tool▁call▁end｜>"
@@ -86,9 +88,9 @@ def read(tag: str, text: str, tools: OfferedTools) -> list[Written]:
     if not first:
         found = [_call(said, tools)]
     elif first == DSML:
-        found = [_typed(*call, tools) for call in _pairs(said, INVOKE) or ()]
+        found = [_typed(call[0], call[1], tools) for call in _pairs(said, INVOKE) or ()]
     else:
-        found = [_given(*call) for call in _pairs(said, TOKENED[first]) or ()]
+        found = [_given(call[0], call[1]) for call in _pairs(said, TOKENED[first]) or ()]
     calls = [call for call in found if call is not None]
     return calls if len(calls) == len(found) else []
 
@@ -106,7 +108,12 @@ def _typed(name: str, said: str, tools: OfferedTools, pattern: re.Pattern[str] =
     values = _pairs(said, pattern)
     if values is None:
         return None
-    return Written(name, tools.schema(name).typed([Parameter(key.strip(), value) for key, value in values]))
+    return Written(name, tools.schema(name).typed(starmap(_parameter, values)))
+
+
+def _parameter(key: str, *told: str) -> Parameter:
+    *about, value = told
+    return Parameter(key.strip(), value, literal=about == LITERAL)
 
 
 def _json(said: str) -> Written | None:
@@ -131,11 +138,11 @@ def _text(raw: bytes) -> str:
     return msgspec.json.decode(raw, type=str) if raw.startswith(b'"') else raw.decode()
 
 
-def _pairs(said: str, pattern: re.Pattern[str]) -> list[tuple[str, str]] | None:
+def _pairs(said: str, pattern: re.Pattern[str]) -> list[tuple[str, ...]] | None:
     """Names and what belongs to them; None where something else stands between."""
-    found: list[tuple[str, str]] = []
+    found: list[tuple[str, ...]] = []
     place = 0
     while (match := pattern.match(said, place)) is not None:
-        found.append((match[1], match[2]))
+        found.append(match.groups())
         place = match.end()
     return found if not said[place:].strip() else None

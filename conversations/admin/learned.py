@@ -39,8 +39,9 @@ def taught(raw: str) -> str:
     left_out = (f"{name} is left out" for name in remedy.drop)
     renamed = (f"{old} goes as {new}" for old, new in remedy.rename)
     longest = (f"answers end after {most:,} tokens" for most in (remedy.max_output,) if most)
+    fewest = (f"no more than {most:,} tools go" for most in (remedy.tool_limit,) if most)
     other = (words for name, words in OTHERWISE.items() if getattr(remedy, name))
-    return "; ".join((*left_out, *renamed, *longest, *other)) or raw
+    return "; ".join((*left_out, *renamed, *longest, *fewest, *other)) or raw
 
 
 @admin.register(Learned)

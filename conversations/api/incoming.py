@@ -20,6 +20,7 @@ BODY_LIMIT = 32 * 1024 * 1024
 BODY_SECONDS = 300.0  # the largest at a megabit per second
 LARGE = 1024 * 1024
 COLD_LIMIT = 2_621_440  # of what Django serves: its own limits, beyond which it refuses a body, or puts it on the disk
+TOLD, FORM = (LENGTH, b"content-type"), (b"content-type", b"application/x-www-form-urlencoded")
 UNKNOWN = 8 * LARGE  # what a body without a length is taken for
 PLAIN = 0
 CODINGS = {"": PLAIN, "identity": PLAIN, "gzip": 31, "x-gzip": 31, "deflate": 15}  # zlib's word for each
@@ -68,7 +69,8 @@ def bounded(
     scope: Mapping[str, Any], receive: Receive, seconds: float = BODY_SECONDS
 ) -> tuple[dict[str, Any], Receive]:
     """For Django, which takes any body of anybody, before it asks whether there is a use for it. Of one that is too
-    large it gets the length only: by that it refuses the body where one is read."""
+    large it gets the length: by that it refuses the body where one is read, except for a form in parts, which it would
+    take for whole where it ends. So it is told of none."""
     headers, size = list(scope["headers"]), 0
     until: float | None = asyncio.get_running_loop().time() + seconds  # None once it was read, or is not going to be
 
@@ -86,7 +88,7 @@ def bounded(
             until = None
         if size > COLD_LIMIT and message["type"] != "http.disconnect":
             until = None
-            headers[:] = [line for line in headers if line[0] != LENGTH] + [(LENGTH, b"%d" % size)]
+            headers[:] = [line for line in headers if line[0] not in TOLD] + [(LENGTH, b"%d" % size), FORM]
             return {"type": "http.request"}
         return message
 

@@ -76,8 +76,10 @@ AWAY = ("overloaded_error", "the store was away when this turn ended")
 DIED = ("api_error", "the process that ran this turn died")
 SENT = """
 UPDATE conversations_turn SET sent_parent = NULL, sent_prefix = 0, sent_depth = 0, sent_tail = %s, sent_meta = %s WHERE id = %s"""
+# Of a turn that was taken for lost, calls are counted already.
 TOUCH = """
-UPDATE conversations_conversation SET last_activity = NOW(), tool_count = tool_count + %s, last_status = %s
+UPDATE conversations_conversation SET last_activity = NOW(), last_status = %s,
+  tool_count = tool_count + %s - COALESCE((SELECT tool_count FROM conversations_turn WHERE id = %s), 0)
 WHERE id = %s AND ended_at IS NULL"""
 UNSEEN = "DELETE FROM conversations_toolmapping WHERE conversation_id = %s AND tool_use_id = %s"
 FOREVER, NO_TIME = 3e9, -86_400.0  # seconds; less than none, since what is written together has the same time
@@ -263,12 +265,12 @@ class CloseTurn(Struct, frozen=True, kw_only=True):
             return
         # A conversation that was terminated meanwhile has no rows to change; the ledger still counts what was used.
         row = self.conversation
-        db.execute(CLOSE, (*self.end(), self.turn))
-        touched = (self.calls, self.status, row.id)
+        touched = (self.status, self.calls, self.turn, row.id)
         if self.late:
             db.execute(TOUCH, touched)
         else:
             db.expect(TOUCH, touched, ConversationEnded("the conversation was terminated"))
+        db.execute(CLOSE, (*self.end(), self.turn))
         if self.sent is not None:
             db.execute(SENT, (self.sent.body, self.sent.meta, self.turn))
         if self.message is not None:

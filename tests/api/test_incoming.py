@@ -116,7 +116,7 @@ async def test_django_gets_no_more_of_a_body_than_it_keeps_in_memory(announced: 
     heard = [await bounded_receive() for _ in range(4)]
     assert [len(message.get("body", b"")) for message in heard] == [1_000_000, 1_000_000, 0, 0]
     assert [message["type"] for message in heard[2:]] == ["http.request", "http.disconnect"]
-    assert scope["headers"] == [(b"host", b"x"), (b"content-length", b"3000000")]  # by which Django refuses it
+    assert scope["headers"][:2] == [(b"host", b"x"), (b"content-length", b"3000000")]  # by which Django refuses it
 
 
 async def test_django_does_not_wait_for_a_body_for_ever() -> None:

@@ -881,7 +881,8 @@ def test_a_retry_that_closes_a_dead_turn_counts_its_calls_once(client: Client, s
     there = Client(serve(served.database_url).bridge.url, client.api_key)
     headers = {"x-conversation-id": "counted"}
     gate = Gate()
-    served.chat(sse_answer(*chat.call_chunks(CALL), gate), *[chat.streamed_calls(CALL)] * 2)
+    held = sse_answer(*chat.call_chunks(CALL), gate, *chat.ending("tool_calls"))
+    served.chat(held, *[chat.streamed_calls(CALL)] * 2)
     with client.stream("Hi", headers=headers) as (_, events):
         until(events, "content_block_start")
         turns = served.records.turns(client.api_key)
@@ -890,6 +891,10 @@ def test_a_retry_that_closes_a_dead_turn_counts_its_calls_once(client: Client, s
             again = [pool.submit(there.ask, "Hi", stream=True, headers=headers) for _ in range(2)]
             assert len({tuple(_tool_ids(one.result().text)) for one in again}) == 1
         assert [turn.tool_count for turn in turns] == [1, 1]
+        assert _counted(client, "counted") == (2, 2)
+        gate.open()  # it had only not been seen for long: a machine that slept, a database that was away
+        assert list(events)[-1].name == "message_stop"
+        assert [(turn.status, turn.tool_count) for turn in turns.all()] == [("complete", 1)] * 2
         assert _counted(client, "counted") == (2, 2)
     there.close()
 

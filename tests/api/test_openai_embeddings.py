@@ -66,6 +66,15 @@ def test_an_upstreams_error_is_one_that_the_sdk_knows(
     assert served.records.usage(client.api_key).get().status == "error"
 
 
+def test_what_an_upstream_said_of_a_text_is_not_in_the_log(served: Served, client: Client) -> None:
+    served.upstream.queue(PATH, chat.error(400, "'canary-of-a-text' is too short"))
+    refused = client.http.post("/v1/embeddings", json={"model": MODEL, "input": "canary-of-a-text"})
+    log = served.bridge.log.read_text()
+    assert "canary-of-a-text" in refused.text
+    told = f"{refused.headers['request-id']} status=400 error=invalid_request_error what=UpstreamRefused"
+    assert (told in log, "canary-of-a-text" in log) == (True, False)
+
+
 def test_what_is_not_an_embedding_is_not_passed_on(served: Served, sdk: openai.OpenAI) -> None:
     served.upstream.queue(PATH, json_answer({"odd": True}))
     with pytest.raises(openai.InternalServerError):

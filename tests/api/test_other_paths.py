@@ -1,5 +1,7 @@
 """What clients call beside the Messages API: answered cleanly, in the shape that they read."""
 
+from typing import Any
+
 import anthropic
 import httpx
 import pytest
@@ -38,6 +40,20 @@ def test_what_there_is_not_is_a_clean_404(client: Client, method: str, path: str
 def test_a_path_that_there_is_not_is_told_whatever_was_sent(client: Client) -> None:
     answer = client.http.post("/v1/messages/batches", content=b"[" + b" " * 10_000_000)
     assert (answer.status_code, answer.json()["error"]["type"]) == (404, "not_found_error")
+
+
+@pytest.mark.parametrize("kind", ["files", "data"])
+def test_a_form_that_is_too_large_is_not_taken_for_what_came_of_it(client: Client, kind: str) -> None:
+    page = client.http.get("/admin/login/")
+    form: dict[str, Any] = {
+        "csrfmiddlewaretoken": page.cookies["csrftoken"],
+        "username": "x",
+        "password": "y" * 4_000_000,
+    }
+    sent: dict[str, Any] = {kind: {name: (None, value) for name, value in form.items()} if kind == "files" else form}
+    cookies = {"cookie": f"csrftoken={form['csrfmiddlewaretoken']}"}
+    assert client.http.post("/admin/login/", headers=cookies, **sent).status_code == 400
+    assert client.http.post("/v1/files", **sent).status_code == 404
 
 
 def test_the_sdk_reads_it(served: Served, client: Client) -> None:

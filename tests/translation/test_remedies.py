@@ -290,6 +290,19 @@ def test_a_server_that_says_how_many_tools_it_takes_gets_no_more() -> None:
     assert [note.rule for note in healed_.sent.notes] == ["parameter-healed", "tools-limited"]
 
 
+def test_what_the_server_runs_itself_is_among_the_tools_that_it_counts() -> None:
+    target = Target("openai-responses", "gpt-5.5", PROFILES["openai-responses"])
+    words = "Invalid 'tools': array too long. Expected an array with maximum length 3, but got an array with length 4."
+    tools = (Tool("web_search", type="web_search_20250305"), *(Tool(name, "", b'{"type":"object"}') for name in "abc"))
+    request = Request(model="m", messages=(Message("user", (Text("hi"),)),), max_tokens=5, tools=tools)
+    sent = OpenAIResponses().build(request, target)
+    healed_ = healed(request, target, sent, UpstreamRefused("no"), msgspec.json.encode({"error": {"message": words}}))
+    assert healed_ is not None
+    assert [tool["type"] for tool in msgspec.json.decode(healed_.sent.body)["tools"]] == [
+        "web_search", "function", "function",
+    ]  # fmt: skip
+
+
 def test_open_objects_that_gemini_refuses_are_sent_as_json_schema() -> None:
     schema = b"""{"type":"object","required":["opts"],"properties":{"opts":{"type":"object","description":"any"},
         "unit":{"enum":["c","f",null]},"many":{"type":["array","null"],"items":{"type":"integer","minimum":1}},

@@ -129,6 +129,36 @@ def test_what_is_no_call_of_an_offered_tool_stays_text(text: str, size: int) -> 
     assert (texts(content), calls(content), end) == (text, [], "end_turn")
 
 
+QUOTES = [
+    "Call `%s` to read.",
+    "So:\n\n```\n%s\n```\nis it",
+    " ~~~~xml\n%s\n~~~\n~~~~\n",
+    "```%s```",
+    "````\n```\n%s\n````",
+]
+QUOTES += ["`a` and ``%s``", "``a `%s", "```md %s", "x" * 200 + "`%s`"]
+
+
+@pytest.mark.parametrize("size", [1, 4000])
+@pytest.mark.parametrize("quote", QUOTES)
+def test_who_explains_how_a_model_calls_does_not_call(quote: str, size: int) -> None:
+    for written in (*WAYS, V4 % "", V3 % "", KIMI % ""):
+        text = quote % written
+        content, end, _ = answer("vllm", say(text, size=size))
+        assert (texts(content), calls(content), end) == (text, [], "end_turn")
+
+
+BEFORE = ["```\nls\n```\n", "Run `ls` or `cd`: ", "I read `main.py`", "So ``a`b``", "It's `a\n", "```ls``` it.\n"]
+BEFORE += ["~~~\n```\n~~~~ \n", "x" * 99 + "```\n", f"```{'x' * 99}` \n"]
+
+
+@pytest.mark.parametrize("size", [1, 4000])
+@pytest.mark.parametrize("before", BEFORE)
+def test_a_call_after_a_quotation_is_one(before: str, size: int) -> None:
+    content, end, _ = answer("vllm", say(before + HERMES, size=size))
+    assert (texts(content), calls(content), end) == (before, [READ_A], "tool_use")
+
+
 def test_a_call_after_what_is_none_is_still_one() -> None:
     other = '<tool_call>{"name": "Nope", "arguments": {}}</tool_call>'
     content, _, _ = answer("vllm", say(f"<tool_call>no, <tool_call>{other} {HERMES}"))
@@ -219,6 +249,24 @@ def test_values_get_the_types_of_the_tools_schema() -> None:
     dsml = "".join(f'<｜DSML｜parameter name="{value}</｜DSML｜parameter>' for value in values)
     invoked = f'<｜DSML｜invoke name="Go">{dsml}</｜DSML｜invoke>'
     assert read("<｜DSML｜tool_calls>", invoked, tools) == [Written("Go", '{"n":5,"s":"5"}')]
+
+
+def test_deepseek_tells_what_is_a_string() -> None:
+    schema = b'{"properties":{"n":{"type":"integer"},"s":{"type":["string","null"]},"any":{}}}'
+    request = parse(
+        msgspec.json.encode(REQUEST | {"tools": [{"name": "Go", "input_schema": msgspec.Raw(schema)}]}), "", ()
+    )
+    target = Target("vllm", "deepseek-v4", PROFILES["vllm"])
+    tools = OfferedTools(request, adapter(target.profile).build(request, target))
+
+    def typed(**values: str) -> str:
+        told = "".join(f'<｜DSML｜parameter name="{name}" {said}</｜DSML｜parameter>' for name, said in values.items())
+        (call,) = read("<｜DSML｜tool_calls>", f'<｜DSML｜invoke name="Go">{told}</｜DSML｜invoke>', tools)
+        return call.arguments
+
+    assert typed(any='string="true">{"a": 1}', s='string="true">null') == '{"any":"{\\"a\\": 1}","s":"null"}'
+    assert typed(any='string="false">{"a": 1}', s='string="false">null') == '{"any":{"a": 1},"s":null}'
+    assert typed(n='string="true">5') == '{"n":5}'  # the schema takes no string
 
 
 def test_a_call_beside_the_text_keeps_its_number() -> None:

@@ -54,6 +54,12 @@ def test_tools_are_offered_as_the_conversation_left_them(provider: str) -> None:
         assert responses.validate(request.body) == []
 
 
+def test_a_tool_that_was_added_is_within_the_limit() -> None:
+    many = [{"name": f"t{index}", "input_schema": {"type": "object"}} for index in range(150)]
+    request, _ = sent("openai", definition("New"), addition("t149"), tools=many)
+    assert names(request)[125:] == ["t125", "t149", "New"]
+
+
 def test_a_change_names_a_tool_as_it_is_offered() -> None:
     long = "mcp__" + "long_" * 14
     request, _ = sent("openai", definition(long))

@@ -48,6 +48,14 @@ def test_what_the_conversation_needs_stays_in_its_place() -> None:
     assert names == [*(tool.name for tool in MANY[:125]), "t130", "t140", "t149"]
 
 
+def test_a_member_of_a_toolset_that_the_conversation_needs_stays() -> None:
+    browser = Tool("browser", type="browser_toolset_20260801", raw=b'{"type":"browser_toolset_20260801"}')
+    request = replace(asked(user("q"), tools=(*MANY[:150], browser)), tool_choice=ToolChoice("tool", "navigate"))
+    repaired, _ = repair(request, PROFILES["openai"])
+    assert [tool.name for tool in repaired.tools[126:]] == ["t126", "browser.navigate"]
+    assert repaired.tool_choice == ToolChoice("tool", "browser.navigate")
+
+
 def test_tools_that_wait_for_a_search_give_way() -> None:
     """Anthropic's own search finds them; elsewhere they are offered at once."""
     search = Tool("tool_search_tool_bm25", type="tool_search_tool_bm25_20251119")
