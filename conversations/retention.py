@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from django.db import IntegrityError, connection, models, transaction
-from django.db.models.functions import Cast, Concat, Now
+from django.db.models.functions import Cast, Concat, Greatest, Now
 from msgspec import Struct
 
 from conversations import contents, expiry, search, tallies
@@ -81,9 +81,15 @@ def terminate(conversation: Conversation) -> Deleted:
     return deleted
 
 
-def announce_forgotten(conversation: Conversation) -> None:
-    """A mapping of it was deleted: what processes have cached of it is no longer true."""
-    Change.objects.create(kind="forgotten", ref=str(conversation.pk), created_at=Now())
+def forget(mapping: ToolMapping) -> None:
+    """One tool call: what processes have cached of its conversation is no longer true."""
+    home = Conversation.objects.filter(pk=mapping.conversation_id)
+    with transaction.atomic():
+        home.select_for_update().first()  # before its calls, as turns do: had each one of both, neither would get on
+        gone, _ = ToolMapping.objects.filter(pk=mapping.pk).delete()
+        # The turn that made it may not have counted it yet.
+        home.update(tool_count=Greatest(models.F("tool_count") - gone, 0))
+        Change.objects.create(kind="forgotten", ref=str(mapping.conversation_id), created_at=Now())
 
 
 class Backlog(Struct, frozen=True):
