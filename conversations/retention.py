@@ -43,6 +43,7 @@ log = logging.getLogger(__name__)
 SLICE = 100  # turns closed at once
 BATCH = 200  # conversations taken out of sight at once
 ENTRIES = 5_000
+ENDED = "ended\N{DAGGER}"  # before the number of what is out of sight: names of clients are ASCII, none is the same
 LATE = 5  # times that what was stored meanwhile may be in the way
 REQUEST_CLAIMS = dt.timedelta(minutes=10)
 CHANGES = dt.timedelta(hours=1)
@@ -215,7 +216,7 @@ def _sweep(pieces: Pieces) -> None:
 
 def _hide(conversations: "models.QuerySet[Conversation]") -> int:
     """Out of sight: the name is free again."""
-    name = Concat(models.Value("ended:"), Cast("pk", models.CharField()))
+    name = Concat(models.Value(ENDED), Cast("pk", models.CharField()))
     return conversations.update(ended_at=Now(), external_id=name)
 
 
