@@ -25,7 +25,12 @@ def text(name: str, default: str) -> str:
 def words(name: str) -> tuple[str, ...]:
     """A comma-separated list; blanks around and between commas do not count."""
     _asked.add(name)
-    return tuple(word.strip() for word in os.environ.get(name, "").split(",") if word.strip())
+    found = tuple(word.strip() for word in os.environ.get(name, "").split(",") if word.strip())
+    if not all(map(str.isprintable, found)):  # told without them: most are keys
+        raise ImproperlyConfigured(
+            f"{name} holds a line break, or what cannot be printed: its values stand between commas"
+        )
+    return found
 
 
 def choice(name: str, allowed: tuple[Choice, ...], default: Choice) -> Choice:

@@ -26,7 +26,7 @@ from conversations.ledger import Prices
 from conversations.limits import Admission, Full, Limits
 from conversations.meter import Meter
 from conversations.preparing import Prepared, prepare
-from conversations.repeats import Repeat, claims, refused, running
+from conversations.repeats import Repeat, claims, refused, running, trace
 from conversations.routing import Router
 from conversations.state import State
 from conversations.storable import storable
@@ -135,6 +135,7 @@ class Bridge:
         await self._together()
         if telemetry.on():
             telemetry.opened(ask, prepared)
+        await trace(self, ask, prepared, claimed)
         kind = HostedTurn if prepared.aimed.hosted or prepared.waiting or prepared.offered.listings else Turn
         turn = kind(self, ask, prepared, claimed, admission)
         try:

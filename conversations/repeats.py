@@ -5,17 +5,22 @@ over from one that failed. Never two live turns, never two upstream calls for on
 from __future__ import annotations
 
 import asyncio
+import time
 from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from conversations import parameters
+from conversations.ids import least
+from conversations.storable import digest
 from conversations.store import answers, others, reads
 from conversations.store.answers import Answer, Delivered
-from conversations.store.writes import DIED, NO_TIME, ClaimRow, CloseLost
+from conversations.store.writes import DIED, NO_TIME, ClaimRow, CloseLost, GiveClaim
 from translation import adapters
 from translation.accumulator import Accumulator, unfolded
+from translation.client.identity import Identity
 from translation.errors import BridgeError, ConversationEnded, ThreadRefused
 from translation.events import Finished, MessageStart, MessageStop, ToolStarted, WireEvent
 from translation.values import Note, Usage
@@ -35,8 +40,7 @@ RETRY_HEADER = "x-stainless-retry-count"
 def claims(ask: Ask, *, anew: bool = False) -> tuple[ClaimRow, ...]:
     """What this request must be the only one to do; `anew` takes the claim from one whose answer is not to be had."""
     thread, identity = ask.request.thread, ask.identity
-    # An agent is one of its session's: alone it names nobody.
-    who = identity.conversation_id or (identity.session_id and f"{identity.session_id}/{identity.agent_id}")
+    who = _who(identity)
     if not who and thread is None and not identity.retry_count and RETRY_HEADER not in ask.head.names:
         return ()
     rows = []
@@ -50,6 +54,21 @@ def claims(ask: Ask, *, anew: bool = False) -> tuple[ClaimRow, ...]:
         # A client that retries says so; its first request takes the claim from whoever has it.
         rows.append(ClaimRow("request", token.hexdigest(), WINDOW if named and not anew else NO_TIME))
     return tuple(reversed(rows))
+
+
+async def trace(bridge: Bridge, ask: Ask, prepared: Prepared, claimed: tuple[ClaimRow, ...]) -> None:
+    """What says that it is a retry is one, also of a request by which nobody could tell that it might be made again:
+    the turn of that has no claim, and gets one now.
+    """
+    if not ask.identity.retry_count or _who(ask.identity) or len(claimed) != 1 or claimed[0].seconds == NO_TIME:
+        return
+    asked, received = ask.request, prepared.received
+    context = tuple(digest(raw) if raw else b"" for raw in (received.raw_system, received.raw_tools))
+    same = (prepared.chain[-1], asked.model[:200], parameters.dump(asked, texts=True), *context, asked.stream)
+    job = partial(answers.newest_equal, key=ask.key.id, since=least(time.time() - WINDOW), asked=same)
+    first = await bridge.store.read(job, None)
+    if first is not None and first.status in {"running", "complete"}:
+        await bridge.store.write(GiveClaim(claimed[0], first.turn))
 
 
 async def refused(bridge: Bridge, ask: Ask, claim: ClaimRow) -> ThreadRefused:
@@ -190,6 +209,11 @@ class Repeat:
     def _said(self, wire: list[WireEvent]) -> list[WireEvent]:
         self.accumulator.feed(wire)
         return wire
+
+
+def _who(identity: Identity) -> str:
+    """An agent is one of its session's: alone it names nobody."""
+    return identity.conversation_id or (identity.session_id and f"{identity.session_id}/{identity.agent_id}")
 
 
 def _has(stored: Delivered, tool_use_id: str) -> bool:

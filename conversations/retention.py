@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from django.db import IntegrityError, connection, models, transaction
-from django.db.models.functions import Cast, Concat, Now
+from django.db.models.functions import Cast, Concat, Greatest, Now
 from msgspec import Struct
 
 from conversations import contents, expiry, search, tallies
@@ -43,6 +43,7 @@ log = logging.getLogger(__name__)
 SLICE = 100  # turns closed at once
 BATCH = 200  # conversations taken out of sight at once
 ENTRIES = 5_000
+ENDED = "ended\N{DAGGER}"  # before the number of what is out of sight: names of clients are ASCII, none is the same
 LATE = 5  # times that what was stored meanwhile may be in the way
 REQUEST_CLAIMS = dt.timedelta(minutes=10)
 CHANGES = dt.timedelta(hours=1)
@@ -81,9 +82,15 @@ def terminate(conversation: Conversation) -> Deleted:
     return deleted
 
 
-def announce_forgotten(conversation: Conversation) -> None:
-    """A mapping of it was deleted: what processes have cached of it is no longer true."""
-    Change.objects.create(kind="forgotten", ref=str(conversation.pk), created_at=Now())
+def forget(mapping: ToolMapping) -> None:
+    """One tool call: what processes have cached of its conversation is no longer true."""
+    home = Conversation.objects.filter(pk=mapping.conversation_id)
+    with transaction.atomic():
+        home.select_for_update().first()  # before its calls, as turns do: had each one of both, neither would get on
+        gone, _ = ToolMapping.objects.filter(pk=mapping.pk).delete()
+        # The turn that made it may not have counted it yet.
+        home.update(tool_count=Greatest(models.F("tool_count") - gone, 0))
+        Change.objects.create(kind="forgotten", ref=str(mapping.conversation_id), created_at=Now())
 
 
 class Backlog(Struct, frozen=True):
@@ -209,7 +216,7 @@ def _sweep(pieces: Pieces) -> None:
 
 def _hide(conversations: "models.QuerySet[Conversation]") -> int:
     """Out of sight: the name is free again."""
-    name = Concat(models.Value("ended:"), Cast("pk", models.CharField()))
+    name = Concat(models.Value(ENDED), Cast("pk", models.CharField()))
     return conversations.update(ended_at=Now(), external_id=name)
 
 

@@ -69,6 +69,13 @@ def test_values_are_typed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert environment.http_url("X") == "https://host/v1"
 
 
+@pytest.mark.parametrize("value", ["sk-one\nsk-two", "sk-one,sk-t\0wo", "sk-\u200bone"])
+def test_keys_that_no_request_can_carry_are_refused_unseen(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setattr("os.environ", {"X": value})
+    with pytest.raises(ImproperlyConfigured, match=r"^X holds a line break, or what cannot be printed.*commas$"):
+        environment.words("X")
+
+
 @pytest.mark.parametrize("value", ["x", "1.5", "-1", "99", "١"])
 def test_what_is_no_integer_in_the_range_is_refused(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv("X", value)

@@ -3,7 +3,6 @@
 from typing import Any
 
 from django.contrib import admin
-from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.utils.safestring import SafeString
 from unfold.decorators import action, display
@@ -71,9 +70,7 @@ class ToolMappingAdmin(RecordAdmin):
         question = Question("Forget this tool call?", text, "Forget", facts, danger=True, back=cells.url(row))
 
         def forget() -> str:
-            with transaction.atomic():
-                ToolMapping.objects.filter(pk=row.pk).delete()
-                retention.announce_forgotten(row.conversation)
+            retention.forget(row)
             current().hear("forgotten", str(row.conversation_id))
             self.log_change(request, row.conversation, f"Forgot {row.tool_use_id}")
             return f"{row.tool_use_id} is forgotten."

@@ -4,7 +4,6 @@ from typing import Any
 from urllib.parse import unquote
 
 import msgspec
-from django.db import transaction
 from django.db.models.functions import Now
 from django.http import HttpRequest, JsonResponse
 from ninja import Router
@@ -66,9 +65,7 @@ def tool_mapping(request: HttpRequest, conversation_id: str, tool_use_id: str) -
 def delete_tool_mapping(request: HttpRequest, conversation_id: str, tool_use_id: str) -> JsonResponse:
     found = _find(request, unquote(conversation_id))
     mapping = _mapping_of(found, unquote(tool_use_id))
-    with transaction.atomic():
-        mapping.delete()
-        retention.announce_forgotten(found)
+    retention.forget(mapping)
     current().hear("forgotten", str(found.pk))
     return JsonResponse({"tool_use_id": mapping.tool_use_id, "type": "tool_mapping_deleted"})
 

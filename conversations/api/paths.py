@@ -22,7 +22,7 @@ def canonical(scope: dict[str, Any]) -> dict[str, Any]:
         found = "/v1" + found.rstrip("/")
     elif found.startswith(UNDECODED):
         raw = scope.get("raw_path") or found.encode()
-        found = raw.decode("latin-1").partition("?")[0].removeprefix(ANTHROPIC)
+        found = raw.decode("latin-1").partition("?")[0].removeprefix(ANTHROPIC).rstrip("/")
     elif found.startswith(API):
         found = found.rstrip("/")
     return scope if found == path else {**scope, "path": found}

@@ -50,6 +50,7 @@ class _Meta(Struct, frozen=True):
 
 _META = msgspec.json.Decoder(_Meta)
 _NOTES = msgspec.json.Decoder(tuple[Note, ...])
+LOOK_AT = 1_000  # turns
 ANSWER = """
 SELECT c.id, c.external_id, t.id, t.status, t.head_hash, t.answer_hash, t.system_digest, t.tools_digest, t.stop_reason
 FROM conversations_turn t JOIN conversations_conversation c ON c.id = t.conversation_id AND c.ended_at IS NULL """
@@ -80,6 +81,15 @@ def last_said(db: Database, conversation_id: int) -> tuple[Answer | None, Answer
     where = """WHERE t.conversation_id = %s AND t.id > %s AND (t.status = 'aborted' OR t.status = 'error'
         AND (t.http_status = 0 OR t.stream AND t.first_token_ms > 0)) ORDER BY t.id DESC LIMIT 1"""
     return last, _answer(db.query(ANSWER + where, (conversation_id, last.turn if last else 0)))
+
+
+def newest_equal(db: Database, key: int, since: int, asked: tuple[object, ...]) -> Answer | None:
+    """The newest of the last turns that asked the same. No index leads to it, so only so many are looked at."""
+    columns = ("head_hash", "requested_model", "params", "system_digest", "tools_digest", "stream")
+    last = f"SELECT id, api_key_id, {', '.join(columns)} FROM conversations_turn WHERE id >= %s"  # noqa: S608
+    same = " AND ".join(f"l.{column} = %s" for column in ("api_key_id", *columns))
+    newest = f"SELECT MAX(l.id) FROM ({last} ORDER BY id DESC LIMIT {LOOK_AT}) AS l WHERE {same}"  # noqa: S608
+    return _answer(db.query(ANSWER + f"WHERE t.id = ({newest})", (since, key, *asked)))
 
 
 def claim_holder(db: Database, key: int, kind: str, token: str) -> Answer | None:

@@ -57,7 +57,12 @@ CLAIM = """
 INSERT INTO conversations_claim (api_key_id, conversation_id, kind, token, turn, created_at) VALUES (%s, %s, %s, %s, %s, NOW())
 ON CONFLICT (api_key_id, kind, token) DO UPDATE SET turn = excluded.turn, conversation_id = excluded.conversation_id,
   created_at = excluded.created_at WHERE conversations_claim.created_at < {expired} OR NOT EXISTS (
-    SELECT 1 FROM conversations_conversation c WHERE c.id = conversations_claim.conversation_id AND c.ended_at IS NULL)"""
+    SELECT 1 FROM conversations_conversation c WHERE c.id = conversations_claim.conversation_id AND c.ended_at IS NULL)
+  OR EXISTS (SELECT 1 FROM conversations_turn t WHERE t.id = conversations_claim.turn AND t.status IN ('error', 'aborted'))"""
+GIVEN = """
+INSERT INTO conversations_claim (api_key_id, conversation_id, kind, token, turn, created_at)
+SELECT t.api_key_id, t.conversation_id, %s, %s, t.id, NOW() FROM conversations_turn t WHERE t.id = %s
+ON CONFLICT (api_key_id, kind, token) DO NOTHING"""
 ANSWERED = """
 UPDATE conversations_toolmapping SET status = %s, is_error = %s, result_size = %s, answered_at = %s, answered_turn = %s
 WHERE conversation_id = %s AND tool_use_id = %s AND status IN ('pending', 'streaming', 'repaired')"""
@@ -338,6 +343,16 @@ class CloseLost(Struct, frozen=True):
             db.execute(LOST_COUNTED, (turn, turn))
             db.execute(LOST, (*self.error, turn))
             db.execute("DELETE FROM conversations_claim WHERE turn = %s", (turn,))
+
+
+class GiveClaim(Struct, frozen=True):
+    """To a turn that was begun without."""
+
+    claim: ClaimRow
+    turn: int
+
+    def apply(self, db: Database) -> None:
+        db.execute(GIVEN, (self.claim.kind, self.claim.token, self.turn))
 
 
 class Heartbeat(Struct, frozen=True):

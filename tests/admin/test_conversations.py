@@ -142,8 +142,10 @@ def test_only_what_can_be_had_is_offered_for_export(
 def test_a_mapping_is_forgotten_and_every_process_hears_of_it(browser: Client, conversation: Conversation) -> None:
     page = f"/admin/conversations/toolmapping/{conversation.tool_mappings.get().pk}/forget/"
     assert "opaque state is lost" in browser.get(page).text
+    Conversation.objects.update(tool_count=2)
     browser.post(page)
     assert not ToolMapping.objects.exists()
+    assert Conversation.objects.get().tool_count == 1
     assert Change.objects.filter(kind="forgotten", ref="1").exists()
     assert LogEntry.objects.filter(change_message__startswith="Forgot toolu_").exists()
 

@@ -103,6 +103,7 @@ def test_a_forgotten_mapping_is_unknown_at_once(client: Client, served: Served) 
     assert client.http.delete(path).status_code == 200
     assert client.http.get(path).status_code == 404
     assert client.http.delete(path).status_code == 404
+    assert client.get("/v1/conversations/forgetful")["tool_mappings"] == 0
     assert client.ask(result(tool_use_id), tools=[TOOL], headers=named("forgetful")).status_code == 400
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from itertools import count, pairwise
@@ -910,6 +911,47 @@ def test_a_retry_whose_answer_was_also_an_earlier_ones(client: Client, served: S
     assert client.ask("Hi", headers=headers, max_tokens=99).json() == other
     assert client.ask("Hi", headers=headers).json() == one
     assert len(served.upstream.requests) == 2
+
+
+@BOTH
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_retry_of_a_request_that_said_nothing_of_retries(client: Client, served: Served, stream: bool) -> None:
+    """The SDKs always send their count; others begin to when they ask again."""
+    served.chat(*[chat.streamed_calls(CALL)] * 2)
+    asked: dict[str, Any] = {"tools": [TOOL], "system": "Be brief.", "stream": stream}
+    first = client.ask("Weather?", **asked)
+    again = [client.ask("Weather?", headers={"x-stainless-retry-count": str(count)}, **asked) for count in (1, 2)]
+    assert len(served.upstream.requests) == 1
+    assert {response.headers["x-conversation-id"] for response in (first, *again)} == {
+        first.headers["x-conversation-id"]
+    }
+    for response in again:
+        assert _tool_ids(response.text) == _tool_ids(first.text) if stream else response.json() == first.json()
+    # What differs in anything is another request.
+    assert client.ask("Weather?", headers={"x-stainless-retry-count": "1"}, **asked, temperature=0.5).status_code == 200
+    assert len(served.upstream.requests) == 2
+
+
+@BOTH
+@pytest.mark.parametrize("breaks", [False, True])
+def test_a_retry_of_a_request_that_runs_and_said_nothing_of_retries(
+    client: Client, served: Served, breaks: bool
+) -> None:
+    gate = Gate()
+    end = (Abort(),) if breaks else tuple(chat.ending("stop"))
+    served.chat(sse_answer(gate, chat.chunk({"content": "Hello"}), *end), *[chat.streamed_text("Again.")] * 2)
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(client.ask, "Hi")
+        assert gate.reached.wait(10)
+        wait_until(lambda: served.records.turns(client.api_key).count() == 1, "the turn is stored")
+        second = pool.submit(client.ask, "Hi", headers={"x-stainless-retry-count": "1"})
+        time.sleep(0.3)
+        gate.open()
+        answers = [first.result(20), second.result(20)]
+    third = client.ask("Hi", headers={"x-stainless-retry-count": "2"})
+    assert [answer.status_code for answer in (*answers, third)] == [502 if breaks else 200, 200, 200]
+    assert third.json() == answers[1].json()
+    assert len(served.upstream.requests) == (2 if breaks else 1)
 
 
 def test_equal_requests_that_say_nothing_are_two(client: Client, served: Served) -> None:

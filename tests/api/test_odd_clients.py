@@ -108,6 +108,10 @@ def test_a_slash_at_the_end_of_other_paths_is_none_of_them_either(client: Client
     served.chat(chat.text("Hello."))
     assert client.http.post("/chat/completions/", json=body("Hi")).json()["object"] == "chat.completion"
     assert client.get("/v1/models/") == client.get("/v1/models") == client.get("/models/")
+    name = client.get("/v1/conversations/")["first_id"]
+    assert client.get(f"/v1/conversations/{name}/")["id"] == name
+    assert client.get(f"/anthropic/v1/conversations/{name}/tool-mappings/")["data"] == []
+    assert client.http.post(f"/v1/conversations/{name}/terminate/").json()["status"] == "terminated"
 
 
 def test_a_head_is_the_one_that_get_would_give(client: Client) -> None:

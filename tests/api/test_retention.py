@@ -84,6 +84,21 @@ def test_a_key_that_keeps_for_ever_does_not_keep_others_from_being_purged(
 
 
 @BOTH
+def test_no_name_of_a_client_keeps_others_from_being_purged(
+    client: Client, other_client: Client, served: Served
+) -> None:
+    """What is out of sight has a name of its own until it is gone: that of one's own could be guessed."""
+    for each in (client, other_client):
+        talk(each, served, "idle")
+    row = served.records.conversations(client.api_key).get()
+    talk(client, served, f"ended:{row.pk}")
+    for each in (client, other_client):
+        age(served, each, "idle")
+    assert "left for next time: 0 conversations" in manage(served, "purge_inactive")
+    assert (other_client.conversations(), len(client.conversations())) == ([], 1)
+
+
+@BOTH
 def test_two_purges_at_once_share_the_work(client: Client, served: Served) -> None:
     names = [f"c-{number}" for number in range(30)]
     for name in names:
