@@ -129,14 +129,7 @@ def test_what_is_no_call_of_an_offered_tool_stays_text(text: str, size: int) -> 
     assert (texts(content), calls(content), end) == (text, [], "end_turn")
 
 
-QUOTES = [
-    "Call `%s` to read.",
-    "So:\n\n```\n%s\n```\nis it",
-    " ~~~~xml\n%s\n~~~\n~~~~\n",
-    "```%s```",
-    "````\n```\n%s\n````",
-]
-QUOTES += ["`a` and ``%s``", "``a `%s", "```md %s", "x" * 200 + "`%s`"]
+QUOTES = ["Call `%s` to read.", "```%s```", "`a` and ``%s``", "``a `%s", "x" * 200 + "`%s`"]
 
 
 @pytest.mark.parametrize("size", [1, 4000])
@@ -149,7 +142,7 @@ def test_who_explains_how_a_model_calls_does_not_call(quote: str, size: int) -> 
 
 
 BEFORE = ["```\nls\n```\n", "Run `ls` or `cd`: ", "I read `main.py`", "So ``a`b``", "It's `a\n", "```ls``` it.\n"]
-BEFORE += ["~~~\n```\n~~~~ \n", "x" * 99 + "```\n", f"```{'x' * 99}` \n"]
+BEFORE += ["So: ```\nls\n```\n", "```xml\n", "~~~\n"]  # also inside of a fence, or after one that has no end
 
 
 @pytest.mark.parametrize("size", [1, 4000])
