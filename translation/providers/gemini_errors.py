@@ -60,6 +60,14 @@ class Error(Struct):
     status: str = ""
     details: list[_Detail] = []
 
+    @property
+    def is_googles(self) -> bool:
+        """Whether it says in Google's words of what kind it is."""
+        return self.status in CLASSES or (isinstance(self.code, int) and self.code > 0) or _is_key(self)
+
+
+NO_ERROR = Error()
+
 
 class _Body(Struct):
     error: Error
@@ -73,7 +81,16 @@ def failure(status: int, headers: dict[str, str], body: bytes) -> BridgeError:
 def in_band(data: bytes) -> BridgeError:
     """An `error` event, which Google has none of: gateways write it."""
     error = _read(data)
-    return described(error) if error is not None else refusals.in_band(refusals.cried(data))
+    return described(error) if error is not None and error.is_googles else refusals.in_band(refusals.cried(data))
+
+
+def heed(error: Error | None, data: bytes) -> None:
+    """Raises the error that a chunk is; gateways write theirs in other words than Google, and in other places."""
+    if error is None:
+        if complaint := refusals.read(data):
+            raise refusals.in_band(complaint)
+    elif error != NO_ERROR:
+        raise in_band(data) if data else described(error)
 
 
 def _read(body: bytes) -> Error | None:
