@@ -495,9 +495,11 @@ def test_arguments_in_the_start_are_the_calls_unless_deltas_bring_them() -> None
     assert [event.arguments for event in out if isinstance(event, ToolEnded)] == ['{"y":2}']
     _, kept, _ = shown(WHOLE_START, start, delta, STOP, END, LAST)
     assert msgspec.json.decode(kept.content)[0]["input"] == {"y": 2}
-    none = BLOCK | {"content_block": {"type": "tool_use", "id": "t", "name": "f", "input": None}}
-    read, kept, _ = shown(WHOLE_START, none, STOP, END, LAST)
-    assert (read[1]["content_block"]["input"], read[2]["type"]) == ({}, "content_block_stop")
+    bare = {"type": "tool_use", "id": "t", "name": "f"}
+    for none in (bare, bare | {"input": None}):
+        read, kept, _ = shown(WHOLE_START, BLOCK | {"content_block": none}, STOP, END, LAST)
+        assert (read[1]["content_block"]["input"], read[2]["type"]) == ({}, "content_block_stop")
+        assert msgspec.json.decode(kept.content)[0]["input"] == {}
 
 
 def fragment(text: str) -> dict[str, object]:
@@ -514,6 +516,8 @@ CALLED = BLOCK | {"content_block": {"type": "tool_use", "id": "t", "name": "f", 
         (['""'], [], "{}"),
         (["[", "]"], [], "{}"),
         (["{}"], ["{}"], "{}"),
+        (["{}", "{}"], ["{}"], "{}"),
+        (["null", " {}"], ["{}"], "{}"),
         (["", ""], ["", ""], "{}"),
         (["{}", '{"y":2}'], ['{"y":2}'], '{"y":2}'),
         (["nu", "ll", ' {"y"', ":2}"], ['{"y"', ":2}"], '{"y":2}'),

@@ -48,6 +48,7 @@ from translation.providers.anthropic_wire import (
     EMPTY,
     EVENT,
     NO_DELTA,
+    NO_INPUT,
     REASONS,
     Block,
     StopDetails,
@@ -183,7 +184,7 @@ class AnthropicStream:
             self._check(is_name(block.name), "a tool_use without a name")
             live = any(tool.eager and tool.name == block.name for tool in self._tools)
             self._open = Call(self._calls, live=live)
-            early = bytes(block.input) != b"{}"
+            early = block.input is NO_INPUT or bytes(block.input) != b"{}"
             out.append(ToolStarted(self._calls, block.name, block.own_id, block.name, block.own_id))
             self._calls += 1
         elif block.type == "thinking":
