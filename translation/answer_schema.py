@@ -7,9 +7,12 @@ allows, has to be asked for in words there.
 import msgspec
 
 from translation.schema_shape import NONE, Flattener, Node
+from translation.values import Request
 
 NEVER_AT_ROOT = ("anyOf", "oneOf", "enum", "not")
 ADVICE = "Answer with one JSON {} that matches this JSON Schema, and nothing else:\n{}"
+
+ANY_OBJECT = "Answer with one JSON object, and nothing else."  # what a chat client's `json_object` means
 
 
 def object_schema(schema: bytes) -> bytes:
@@ -26,3 +29,8 @@ def object_schema(schema: bytes) -> bytes:
 def advice(schema: bytes) -> str:
     """The same in words."""
     return ADVICE.format("object" if object_schema(schema) else "value", schema.decode())
+
+
+def wants_any_object(request: Request) -> bool:
+    """Whether a chat client asks for JSON without saying of what shape."""
+    return b'"response_format"' in request.extras

@@ -12,6 +12,7 @@
 """
 
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -41,6 +42,9 @@ BAIDU = {"2": "503", "4": "429", "17": "429", "18": "429", "19": "429", "336003"
 BAIDU |= dict.fromkeys(("6", "13", "14", "100", "110", "111"), "401")
 STATUS = re.compile("[45][0-9]{2}")
 LONGEST = 2000  # characters of an upstream's message that are passed on
+# `Please retry in 36.5s.` (Google), `Please try again in 6m0s.`, `... in 228ms` (OpenAI), `... after 9 seconds` (Azure)
+WAIT = re.compile(r"(?i)\b(?:retry|try again) (?:in|after) (?:([0-9]{1,4})m)?([0-9]{1,6}(?:\.[0-9]{1,9})?) ?(ms|s)")
+DELAY = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,9})?)s")  # of Google's `RetryInfo`
 
 
 class Complaint(msgspec.Struct, frozen=True):
@@ -48,6 +52,7 @@ class Complaint(msgspec.Struct, frozen=True):
     type: str = ""
     param: str = ""
     code: str = ""
+    wait: float | None = None  # seconds, where the error itself says how long
 
     @property
     def status(self) -> int:
@@ -150,6 +155,7 @@ PREFIXES = dict.fromkeys((401, 402, 403), "the bridge's upstream key was refused
 
 
 def fault(status: int, complaint: Complaint, wait: float | None) -> BridgeError:
+    wait = complaint.wait if wait is None else wait
     if status == 400 and KEY.search(complaint.message):
         status = 401
     if status in (400, 413, 422, 500):
@@ -228,7 +234,22 @@ def _complaint(error: dict[str, Any]) -> Complaint:
     inner = _passed_on(error.get("metadata"))
     words = f"{words}: {inner}" if inner else words
     code = _word(error.get("code", error.get("Code")))
-    return Complaint(words, _word(error.get("type")), _word(error.get("param")) or param, code)
+    wait = told_to_wait(words, _delays(error.get("details")))
+    return Complaint(words, _word(error.get("type")), _word(error.get("param")) or param, code, wait)
+
+
+def _delays(details: object) -> list[str]:
+    found = [item for item in details if isinstance(item, dict)] if isinstance(details, list) else []
+    return [str(item["retryDelay"]) for item in found if "retryDelay" in item]
+
+
+def told_to_wait(message: str, delays: Iterable[str] = ()) -> float | None:
+    """How long, by the error itself: Google sends no `retry-after`, and gateways lose OpenAI's."""
+    if (delay := next(filter(None, map(DELAY.fullmatch, delays)), None)) is not None:
+        return float(delay[1])
+    if (found := WAIT.search(message)) is None:
+        return None
+    return int(found[1] or 0) * 60 + float(found[2]) * (0.001 if found[3] == "ms" else 1)
 
 
 def _passed_on(metadata: object) -> str:

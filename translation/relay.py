@@ -108,7 +108,7 @@ class RelayWriter:
 
 def minted(call: ToolStarted) -> str:
     """The bridge's own id for a call; "" where the upstream's is passed on."""
-    return call.id if call.upstream_id and call.id != call.upstream_id else ""
+    return call.id if call.id != call.upstream_id else ""
 
 
 def called(value: bytes | Raw, id_: str) -> bytes:

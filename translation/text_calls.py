@@ -150,7 +150,7 @@ class TextCalls(Around):
                 notes.append(CUT)
                 held = ""
         self._say(held, out)
-        if self._blank and not self._found:
+        if self._blank and not self._found and not self._names:
             out.append(TextDelta(self._blank))
         state = b"" if self._names else finished.state  # as ever, the first call carries it
         for call in self._found:

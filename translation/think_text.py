@@ -37,7 +37,9 @@ class ThinkText:
         text = self._held.lstrip()
         if text.startswith(OPENING):
             self._held, self._place = text[len(OPENING) :], "inside"
-        elif not OPENING.startswith(text):
+        elif text.startswith(CLOSING):  # of reasoning that came in a field of its own
+            self._held, self._place = text[len(CLOSING) :], "behind"
+        elif not (OPENING.startswith(text) or CLOSING.startswith(text)):
             out.append(TextDelta(self._held))
             self._held, self._place = "", "text"
 

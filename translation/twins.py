@@ -4,6 +4,8 @@ from typing import Any, Literal
 
 import msgspec
 
+DEPTH = 32  # of nested values; below that, they are compared as they came
+
 Side = Literal["written", "parsed"]
 OTHER: dict[Side, Side] = {"written": "parsed", "parsed": "written"}
 
@@ -28,13 +30,13 @@ class Twins:
         return False
 
 
-def _gist(value: Any) -> object:
+def _gist(value: Any, depth: int = 0) -> object:
     """What two readers of the same markup agree upon: not on types, nor on white space around a value."""
     match value:
-        case dict():
-            return {name: _gist(inner) for name, inner in value.items()}
-        case list():
-            return [_gist(inner) for inner in value]
+        case dict() if depth < DEPTH:
+            return {name: _gist(inner, depth + 1) for name, inner in value.items()}
+        case list() if depth < DEPTH:
+            return [_gist(inner, depth + 1) for inner in value]
         case str():
             return value.strip()
         case _:

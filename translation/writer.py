@@ -97,6 +97,7 @@ class BlockWriter:
         self._calls: dict[int, _Call] = {}  # not yet written to their end
         self._waiting: deque[TextDelta | ThinkingDelta | Citation | WholeBlock | _Call] = deque()
         self._tool_blocks = 0
+        self._blank = ""  # white space that thinking may begin with
         self._done = False
 
     @property
@@ -209,10 +210,8 @@ class BlockWriter:
                     self._ensure("text", b'{"type":"text","text":""}', out)
                     out.append(BlockDelta(self._index - 1, "text_delta", text))
             case ThinkingDelta(text=text):
-                if text and self._thinking != "hidden":
-                    self._ensure("thinking", b'{"type":"thinking","thinking":"","signature":""}', out)
-                    if self._thinking == "shown":
-                        out.append(BlockDelta(self._index - 1, "thinking_delta", text))
+                if self._thinking != "hidden":
+                    self._think(text, out)
             case Citation(citation=citation):
                 if self._open == "text":
                     out.append(BlockDelta(self._index - 1, "citations_delta", citation.decode()))
@@ -223,11 +222,21 @@ class BlockWriter:
             case _:
                 assert_never(event)
 
+    def _think(self, text: str, out: list[WireEvent]) -> None:
+        """White space alone is none: who is told not to think writes `<think>\\n\\n</think>`."""
+        if self._open != "thinking":
+            text = self._blank = self._blank + text
+            if not text.strip():
+                return
+        self._ensure("thinking", b'{"type":"thinking","thinking":"","signature":""}', out)
+        if text and self._thinking == "shown":
+            out.append(BlockDelta(self._index - 1, "thinking_delta", text))
+
     def _ensure(self, kind: str, block: bytes, out: list[WireEvent]) -> None:
         if self._open != kind:
             self._close(out)
             self._begin(block, out)
-            self._open = kind
+            self._open, self._blank = kind, ""
 
     def _begin(self, block: bytes, out: list[WireEvent]) -> None:
         out.append(BlockStart(self._index, block))

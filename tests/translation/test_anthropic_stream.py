@@ -253,7 +253,7 @@ LAST: dict[str, object] = {"type": "message_stop"}
         [START, LAST],
         [START, END | {"delta": {}}, LAST],
         [START, END, BLOCK],
-        [START, BLOCK | {"content_block": {"type": "tool_use", "name": "f"}}],
+        [START, BLOCK | {"content_block": {"type": "tool_use", "id": "t"}}],
         [START, BLOCK | {"content_block": {"type": "tool_use", "id": "t", "name": "a\0b"}}],
         [START, BLOCK | {"content_block": {"text": ""}}],
         [START, BLOCK, DELTA | {"delta": {"text": "a"}}],
@@ -495,9 +495,11 @@ def test_arguments_in_the_start_are_the_calls_unless_deltas_bring_them() -> None
     assert [event.arguments for event in out if isinstance(event, ToolEnded)] == ['{"y":2}']
     _, kept, _ = shown(WHOLE_START, start, delta, STOP, END, LAST)
     assert msgspec.json.decode(kept.content)[0]["input"] == {"y": 2}
-    none = BLOCK | {"content_block": {"type": "tool_use", "id": "t", "name": "f", "input": None}}
-    read, kept, _ = shown(WHOLE_START, none, STOP, END, LAST)
-    assert (read[1]["content_block"]["input"], read[2]["type"]) == ({}, "content_block_stop")
+    bare = {"type": "tool_use", "id": "t", "name": "f"}
+    for none in (bare, bare | {"input": None}):
+        read, kept, _ = shown(WHOLE_START, BLOCK | {"content_block": none}, STOP, END, LAST)
+        assert (read[1]["content_block"]["input"], read[2]["type"]) == ({}, "content_block_stop")
+        assert msgspec.json.decode(kept.content)[0]["input"] == {}
 
 
 def fragment(text: str) -> dict[str, object]:
@@ -514,6 +516,8 @@ CALLED = BLOCK | {"content_block": {"type": "tool_use", "id": "t", "name": "f", 
         (['""'], [], "{}"),
         (["[", "]"], [], "{}"),
         (["{}"], ["{}"], "{}"),
+        (["{}", "{}"], ["{}"], "{}"),
+        (["null", " {}"], ["{}"], "{}"),
         (["", ""], ["", ""], "{}"),
         (["{}", '{"y":2}'], ['{"y":2}'], '{"y":2}'),
         (["nu", "ll", ' {"y"', ":2}"], ['{"y"', ":2}"], '{"y":2}'),
@@ -817,3 +821,23 @@ def test_a_call_of_a_stream_has_the_id_that_it_is_given() -> None:
     accumulator.feed(RelayWriter().feed([*renamed(events[: first + 1], "toolu_ours"), *events[first + 1 :]]))
     ids = [block["id"] for block in json.loads(accumulator.content) if block["type"] == "tool_use"]
     assert ids == ["toolu_ours", *theirs[1:]]
+
+
+@pytest.mark.parametrize("streams", [False, True])
+@pytest.mark.parametrize("named", [{}, {"id": ""}, {"id": None}, {"id": "a\0b"}])
+def test_a_call_without_an_id_gets_one(named: dict[str, object], streams: bool) -> None:
+    """Servers that only speak like Anthropic may leave it out, or send what no client could send back."""
+    block = {"type": "tool_use", **named, "name": "f", "input": {}}
+    if streams:
+        events = frames(WHOLE_START, CALL | {"content_block": block}, STOP, ended("tool_use"), LAST)
+    else:
+        decoder = AnthropicWhole(streams=False)
+        decoder.feed(msgspec.json.encode(WHOLE | {"content": [block], "stop_reason": "tool_use"}))
+        events = decoder.close()
+    assert [event.upstream_id for event in events if isinstance(event, ToolStarted)] == [""]
+    writer, kept = RelayWriter(), Accumulator()
+    kept.feed([writer.start("msg_ours", "m", Usage()), *writer.feed(renamed(events, "toolu_ours"))])
+    assert isinstance(events[-1], Finished)
+    kept.feed(writer.finish(events[-1], Usage()))
+    call = {"type": "tool_use", "id": "toolu_ours", "name": "f", "input": {}}
+    assert json.loads(kept.content) == json.loads(kept.body or message_body(kept))["content"] == [call]

@@ -17,7 +17,9 @@ from translation.errors import (
     UpstreamRefused,
     UpstreamTimeout,
 )
+from translation.events import Failed
 from translation.providers.gemini import Gemini
+from translation.providers.gemini_stream import GeminiDecoder
 from translation.providers.profiles import PROFILES
 
 GEMINI = Target("gemini", "gemini-3-pro-preview", PROFILES["gemini"])
@@ -146,3 +148,26 @@ def test_what_a_gateway_says_in_its_own_shape_is_told(body: bytes) -> None:
 
 def test_a_code_in_words_counts_by_its_status() -> None:
     assert type(failure(503, b'{"error":{"code":"UNAVAILABLE","message":"busy"}}')) is UpstreamOverloaded
+
+
+WORDS: list[tuple[object, type[BridgeError]]] = [
+    ({"error": {"message": "no", "type": "rate_limit_error", "code": "rate_limit_exceeded"}}, UpstreamRateLimited),
+    ({"error": {"message": "no", "code": "429"}}, UpstreamRateLimited),
+    ({"type": "error", "error": {"type": "overloaded_error", "message": "no"}}, UpstreamOverloaded),
+    ({"error": {"message": "no", "status": "UNAVAILABLE"}}, UpstreamOverloaded),
+    ({"error": {"message": "API key not valid."}}, UpstreamKeyRefused),
+    ({"error": {"message": "no"}}, UpstreamFailed),
+    ({"error": "no"}, UpstreamFailed),
+    ({"detail": "no"}, UpstreamFailed),
+    ({"code": 503, "msg": "no"}, UpstreamOverloaded),
+]
+
+
+@pytest.mark.parametrize(("said", "expected"), WORDS)
+@pytest.mark.parametrize("shape", ["%b", "data: %b\n\n", "event: error\ndata: %b\n\n", "[%b]"])
+def test_an_error_inside_a_200_may_be_a_gateways(said: object, expected: type[BridgeError], shape: str) -> None:
+    decoder = GeminiDecoder({}, streams=shape.endswith("\n"))
+    (failed,) = [*decoder.feed(shape.encode() % msgspec.json.encode(said)), *decoder.close()]
+    assert isinstance(failed, Failed)
+    assert type(failed.error) is expected
+    assert "no" in failed.error.message or expected is UpstreamKeyRefused

@@ -123,6 +123,29 @@ def test_retry_after_is_kept_in_seconds() -> None:
     assert retry_after({"content-type": "application/json"}) is None
 
 
+RETRY_INFO = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "36s"}
+
+
+@pytest.mark.parametrize(
+    ("said", "seconds"),
+    [
+        ({"message": "You exceeded your quota.", "details": [{"@type": "x"}, RETRY_INFO]}, 36),
+        ({"message": "Please retry in 36.5s.", "details": "none"}, 36.5),
+        ({"message": "Rate limit reached. Please try again in 2.5s. Visit ..."}, 2.5),
+        ({"message": "Rate limit reached. Please try again in 6m0s."}, 360),
+        ({"message": "Rate limit reached. Please try again in 250ms."}, 0.25),
+        ({"message": "Retry after 9 seconds."}, 9),
+        ({"message": "Please try again in a while."}, None),
+        ({"message": "Slow down.", "details": [{"retryDelay": "soon"}, "x"]}, None),
+    ],
+)
+def test_an_error_may_say_itself_how_long_to_wait(said: dict[str, object], seconds: float | None) -> None:
+    """Google sends no header, not in its layer for OpenAI's clients either."""
+    for body in ({"error": said}, [{"error": said}]):
+        assert failure(429, body).retry_after == seconds
+    assert failure(429, {"error": said}, retry_after="7").retry_after == 7
+
+
 @pytest.mark.parametrize(
     ("code", "kind"),
     [(1002, UpstreamRateLimited), (1004, UpstreamKeyRefused), (2013, UpstreamRefused), (1000, UpstreamFailed)],

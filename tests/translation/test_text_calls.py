@@ -190,6 +190,17 @@ def test_a_call_that_also_comes_beside_the_text_comes_once() -> None:
     assert calls(content) == [READ_A, ("Read", {"path": "b"})]
 
 
+@pytest.mark.parametrize("provider", ["vllm", "minimax"])
+@pytest.mark.parametrize("nested", ['{"a":%s}', '{"a":[%s]}'])
+def test_calls_of_any_depth_are_compared(provider: str, nested: str) -> None:
+    deep = "1"
+    for _ in range(400):
+        deep = nested % deep
+    beside = [{"index": at, "id": f"c{at}", "function": {"name": "Read", "arguments": deep}} for at in (0, 1)]
+    content, end, _ = answer(provider, sse(chunk({"tool_calls": beside}), chunk(finish="tool_calls")))
+    assert (len(calls(content)), end) == (2, "tool_use")
+
+
 def test_the_first_call_carries_the_reasoning() -> None:
     reading, _, _ = decoder("vllm")
     thought = sse(chunk({"reasoning_content": "hm"}))

@@ -240,6 +240,16 @@ def test_thinking_is_signed_before_it_stops() -> None:
     assert wire[3:5] == [BlockDelta(0, "signature_delta", "sig"), BlockStop(0)]
 
 
+@pytest.mark.parametrize("thinking", ["shown", "omitted"])
+def test_white_space_alone_is_no_thinking(thinking: Showing) -> None:
+    """Qwen's models write `<think>\\n\\n</think>` where they are told not to think."""
+    blank: list[Event] = [ThinkingDelta("\n"), ThinkingDelta("\n")]
+    assert content(write([*blank, TextDelta("a"), *blank, TextDelta("b")])) == [{"type": "text", "text": "ab"}]
+    assert [block["type"] for block in content(write([*blank, *call(0)], thinking=thinking))] == ["tool_use"]
+    first, second, third = content(write([*blank, ThinkingDelta("hm"), *blank, TextDelta("a"), ThinkingDelta("so")]))
+    assert (first["thinking"], second["text"], third["thinking"]) == ("\n\nhm\n\n", "a", "so")
+
+
 def test_omitted_thinking_is_a_signed_block_without_text() -> None:
     (block,) = content(write([ThinkingDelta("secret")], thinking="omitted"))
     assert block == {"type": "thinking", "thinking": "", "signature": "sig"}

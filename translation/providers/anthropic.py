@@ -7,6 +7,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from translation.adapter import Decoder, Target, UpstreamRequest
+from translation.answer_schema import ANY_OBJECT, wants_any_object
 from translation.client.stored import MARK, dump_blocks, dump_message
 from translation.closed_schema import closed
 from translation.errors import BridgeError
@@ -19,7 +20,7 @@ from translation.providers.anthropic_stream import AnthropicStream
 from translation.providers.anthropic_whole import AnthropicWhole
 from translation.sniffing import Sniffed
 from translation.unicode import json_string
-from translation.values import Message, Note, Request, ThinkingConfig, Tool, ToolChoice
+from translation.values import Message, Note, Request, Text, ThinkingConfig, Tool, ToolChoice
 
 THREADS = "message-threads-"  # the beta that the bridge serves itself
 HOTTEST = 1.0  # OpenAI's scale goes to 2
@@ -32,6 +33,8 @@ _RAWS = msgspec.json.Decoder(list[Raw])
 
 class Anthropic:
     def build(self, request: Request, target: Target) -> UpstreamRequest:
+        if wants_any_object(request):
+            request = replace(request, system=(*request.system, Text(ANY_OBJECT)), raw_system=b"")
         messages, notes = legal(request, target)
         given = _split(request.body) if request.body else _spelled(request, target, notes)
         fields = given | _wanted(request, target, messages, given, notes)

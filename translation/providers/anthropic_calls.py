@@ -36,17 +36,20 @@ class Call:
 
     def end(self) -> list[Piece]:
         """What is left when the block ends."""
-        said = self._waiting.strip()
+        came = self._waiting.strip()
+        said = after_placeholder(came)
         if not self.fragments and said in PLACEHOLDERS:
             if self.given:
                 self._held = [(self.given, b"")]
             elif said not in ("", "{}"):
                 self._held = []
+            elif said != came:
+                self._held = [(said, b"")]
         return self._released()
 
     @property
     def arguments(self) -> str:
-        text = ("".join(self.fragments) + self._waiting or self.given).strip()
+        text = ("".join(self.fragments) + after_placeholder(self._waiting) or self.given).strip()
         return "{}" if text in PLACEHOLDERS else text
 
     @property

@@ -48,6 +48,7 @@ from translation.providers.anthropic_wire import (
     EMPTY,
     EVENT,
     NO_DELTA,
+    NO_INPUT,
     REASONS,
     Block,
     StopDetails,
@@ -180,11 +181,11 @@ class AnthropicStream:
         self._halves.open = b""
         early = False
         if block.type == "tool_use":
-            self._check(is_name(block.id) and is_name(block.name), "a tool_use without id or name")
+            self._check(is_name(block.name), "a tool_use without a name")
             live = any(tool.eager and tool.name == block.name for tool in self._tools)
             self._open = Call(self._calls, live=live)
-            early = bytes(block.input) != b"{}"
-            out.append(ToolStarted(self._calls, block.name, block.id, block.name, block.id))
+            early = block.input is NO_INPUT or bytes(block.input) != b"{}"
+            out.append(ToolStarted(self._calls, block.name, block.own_id, block.name, block.own_id))
             self._calls += 1
         elif block.type == "thinking":
             self._thought, self._signature = [], ""

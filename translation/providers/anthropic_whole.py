@@ -142,10 +142,10 @@ class AnthropicWhole:
                 )
             case "tool_use":
                 call, arguments = self._calls, block.arguments
-                if not (is_name(block.id) and is_name(block.name) and is_object(arguments)):
-                    raise UpstreamProtocolError("the upstream sent a tool_use without id, name or input")
+                if not (is_name(block.name) and is_object(arguments)):
+                    raise UpstreamProtocolError("the upstream sent a tool_use without name or input")
                 self._calls += 1
-                started = ToolStarted(call, block.name, block.id, block.name, block.id)
+                started = ToolStarted(call, block.name, block.own_id, block.name, block.own_id)
                 ended = ToolEnded(call, arguments, self._memory.fresh())
                 return [started, ended], _emptied(raw), [("input_json_delta", arguments)]
             case "server_tool_use" if is_object(arguments := bytes(block.input).decode()):

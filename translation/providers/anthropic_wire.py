@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from translation.arguments import PLACEHOLDERS
 from translation.events import Reason
 from translation.fitting import Spare
+from translation.names import is_name
 from translation.values import Usage
 
 # A stop reason that is not here is passed on as it is, and counts as `stop` in the bridge's own books.
@@ -101,6 +102,11 @@ class Block(Struct, frozen=True):
     thinking: str | UnsetType = UNSET
     signature: str | UnsetType = UNSET
     citations: tuple[Raw, ...] | None = None
+
+    @property
+    def own_id(self) -> str:
+        """Of a call; "" for what no client could send back, in whose place the bridge puts one."""
+        return self.id if is_name(self.id) else ""
 
     @property
     def arguments(self) -> str:

@@ -19,7 +19,7 @@ from translation.errors import (
 )
 from translation.overflow import overflow
 from translation.providers.gemini_names import camel
-from translation.refusals import heard, meant, retry_after
+from translation.refusals import heard, meant, retry_after, told_to_wait
 from translation.unreadable import UNREADABLE
 
 LONGEST = 2000  # characters of Google's message that are passed on
@@ -28,8 +28,6 @@ KEY_MESSAGE = re.compile(r"api key (?:not valid|expired|not found)", re.IGNORECA
 # `Corrupted thought signature.`, `Invalid thought signature.`, `... is missing a thought_signature ...`, `Invalid value
 # at '...thought_signature' (TYPE_BYTES), Base64 decoding failed ...`: another account's, an older model's, or none.
 SIGNATURE = re.compile(r"thought[_ ]?signature", re.IGNORECASE)
-SECONDS = re.compile(r"\d+(?:\.\d+)?")
-WAIT = re.compile(r"retry in (\d+(?:\.\d+)?)s")
 
 # By Google's status word, which is more exact than the number; by the number where there is no word.
 CLASSES: dict[str, type[BridgeError]] = {
@@ -60,6 +58,14 @@ class Error(Struct):
     status: str = ""
     details: list[_Detail] = []
 
+    @property
+    def is_googles(self) -> bool:
+        """Whether it says in Google's words of what kind it is."""
+        return self.status in CLASSES or (isinstance(self.code, int) and self.code > 0) or _is_key(self)
+
+
+NO_ERROR = Error()
+
 
 class _Body(Struct):
     error: Error
@@ -73,7 +79,16 @@ def failure(status: int, headers: dict[str, str], body: bytes) -> BridgeError:
 def in_band(data: bytes) -> BridgeError:
     """An `error` event, which Google has none of: gateways write it."""
     error = _read(data)
-    return described(error) if error is not None else refusals.in_band(refusals.cried(data))
+    return described(error) if error is not None and error.is_googles else refusals.in_band(refusals.cried(data))
+
+
+def heed(error: Error | None, data: bytes) -> None:
+    """Raises the error that a chunk is; gateways write theirs in other words than Google, and in other places."""
+    if error is None:
+        if complaint := refusals.read(data):
+            raise refusals.in_band(complaint)
+    elif error != NO_ERROR:
+        raise in_band(data) if data else described(error)
 
 
 def _read(body: bytes) -> Error | None:
@@ -99,7 +114,7 @@ def described(error: Error, status: int = 0, wait: float | None = None) -> Bridg
         return _key_refused(number, error)
     if kind is UpstreamRefused and SIGNATURE.search(message):
         return UpstreamRefused(message[:LONGEST], code=OPAQUE_STATE_REJECTED)
-    return kind(message[:LONGEST], retry_after=_told(error) if wait is None else wait)
+    return kind(message[:LONGEST], retry_after=_wait(error) if wait is None else wait)
 
 
 def _is_key(error: Error) -> bool:
@@ -111,11 +126,5 @@ def _key_refused(number: int, error: Error) -> UpstreamKeyRefused:
     return UpstreamKeyRefused(f"the bridge's upstream key was refused ({number} {error.status})")
 
 
-def _told(error: Error) -> float | None:
-    """How long to wait, by the error itself."""
-    delays = (detail.retryDelay.removesuffix("s") for detail in error.details)
-    found = WAIT.search(error.message)
-    for text in (*delays, found[1] if found else ""):
-        if SECONDS.fullmatch(text):
-            return float(text)
-    return None
+def _wait(error: Error) -> float | None:
+    return told_to_wait(error.message, [detail.retryDelay for detail in error.details])

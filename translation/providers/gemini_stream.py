@@ -22,7 +22,7 @@ from translation.events import (
     WholeBlock,
 )
 from translation.providers.gemini_calls import Pieces
-from translation.providers.gemini_errors import Error, described, in_band
+from translation.providers.gemini_errors import heed, in_band
 from translation.providers.gemini_search import citations, joined, search_blocks
 from translation.providers.gemini_state import Piece, State, write
 from translation.providers.gemini_wire import (
@@ -50,7 +50,6 @@ NAMES: dict[str, Reason] = {"STOP": "stop", "MAX_TOKENS": "length", **dict.fromk
 REASONS = NAMES | {str(number): NAMES[name] for number, name in enumerate(NUMBERED, 1)}
 # Everything else is no answer: MALFORMED_FUNCTION_CALL, UNEXPECTED_TOOL_CALL, OTHER, and what Google may add.
 UNTOLD = "FINISH_REASON_UNSPECIFIED"  # how gateways that write every field write none
-NO_ERROR = Error()
 PREFIXES = ("default_api:", "default_api.")  # how the model sometimes writes a function's name
 
 
@@ -117,9 +116,11 @@ class GeminiDecoder:
         if self._sse is not None:
             self._events(self._sse.close(), out)
             return
-        whole = decode_answer(b"".join(self._body))
-        for chunk in whole if isinstance(whole, list) else [whole]:
-            self._chunk(chunk, out)
+        body = b"".join(self._body)
+        whole = decode_answer(body)
+        chunks = whole if isinstance(whole, list) else [whole]
+        for chunk in chunks:
+            self._chunk(chunk, out, body if len(chunks) == 1 else b"")
 
     def _fail(self, error: BridgeError, out: list[Event]) -> None:
         self._done = True
@@ -148,7 +149,7 @@ class GeminiDecoder:
             for part in parts:
                 self._event(part, out)
         else:
-            self._chunk(chunk, out)
+            self._chunk(chunk, out, data)
 
     def _close(self, out: list[Event]) -> None:
         """Some gateways end Gemini's streams as they end others, and may leave them open."""
@@ -156,9 +157,10 @@ class GeminiDecoder:
             self._candidate = Candidate(finish_reason="STOP")
         self._finish(out)
 
-    def _chunk(self, chunk: Chunk, out: list[Event]) -> None:
-        if chunk.error is not None and chunk.error != NO_ERROR:
-            raise described(chunk.error)
+    def _chunk(self, chunk: Chunk, out: list[Event], data: bytes) -> None:
+        """`data` is what it was read from, where that holds nothing else."""
+        if chunk.error is not None or not chunk.candidates:
+            heed(chunk.error, data)
         self._empty = self._empty is not False and not chunk.candidates
         for candidate in chunk.candidates:
             if not candidate.index:

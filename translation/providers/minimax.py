@@ -46,7 +46,7 @@ class MiniMax(OpenAIChat):
 
     def decoder(self, request: Request, target: Target, sent: UpstreamRequest, content_type: str) -> Decoder:
         decoder = MiniMaxDecoder(super().decoder(request, target, sent, content_type), request, target, sent)
-        return unfenced(decoder, sent) if request.output_schema else decoder
+        return unfenced(decoder, sent) if request.output_schema or request.extras else decoder
 
 
 class MiniMaxDecoder(Around):

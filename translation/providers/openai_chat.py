@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from translation.adapter import Decoder, Target, UpstreamRequest
-from translation.answer_schema import advice, object_schema
+from translation.answer_schema import ANY_OBJECT, advice, object_schema, wants_any_object
 from translation.effort import effort, is_reasoning, scale, wanted
 from translation.errors import OPAQUE_STATE_REJECTED, BridgeError, UpstreamRefused
 from translation.fences import unfenced
@@ -60,6 +60,8 @@ class OpenAIChat:
             body |= form
             if "json_schema" not in form.get("response_format", ()):
                 system = f"{system}\n\n{advice(request.output_schema)}".strip()
+        elif profile.structured == "none" and wants_any_object(request):
+            system = f"{system}\n\n{ANY_OBJECT}".strip()
         body |= offered.parameters
         if request.messages and request.messages[-1].role == "assistant":
             body |= profile.prefill_params
@@ -245,7 +247,8 @@ def _extras(request: Request, target: Target, notes: list[Note]) -> Json:
     extras: Json = msgspec.json.decode(request.extras, type=dict[str, msgspec.Raw]) if request.extras else {}
     if "response_format" in extras and target.profile.structured == "none":
         del extras["response_format"]
-        notes.append(degraded("structured-output", f"{target.upstream} takes no response_format"))
+        what = f"{target.upstream} takes no response_format; the system prompt asks for it"
+        notes.append(degraded("structured-output", what))
     return extras
 
 

@@ -19,7 +19,7 @@ NOBODY = ("null", "None")  # how some gateways write that a fragment has no name
 class _Call:
     """A tool call on its way in."""
 
-    __slots__ = ("arguments", "carried", "id", "name", "number", "pending", "started", "touched")
+    __slots__ = ("again", "arguments", "carried", "id", "name", "number", "pending", "started", "touched")
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -29,6 +29,7 @@ class _Call:
         self.pending = ""  # what may be shown once the call has started
         self.started = False
         self.touched = False  # some of its arguments came
+        self.again = False  # its name came once more after them: of another call, if more follow
         self.carried: dict[str, Raw] = {}  # fields that go back with it
 
 
@@ -40,6 +41,11 @@ def _is_another(known: _Call, given: Call, name: str, said: str) -> bool:
         return known.touched and known.arguments.complete
     new = (said and not given.id) or (said[:1] == "{" and said != known.arguments.text.strip())
     return bool(new) and known.arguments.over
+
+
+def _goes_on(known: _Call, given: Call, name: str, fragment: str) -> bool:
+    """Whether this is what follows the name of another call of the same tool, at servers without ids and indexes."""
+    return not (name or given.id) and fragment.lstrip()[:1] == "{" and known.arguments.over
 
 
 class Calls:
@@ -64,7 +70,7 @@ class Calls:
         if not (given.id or name or fragment):
             self._carry(given)
             return  # how servers written in Go say that there is none
-        call = self._new(given.index) if whole else self._find(given, name, fragment)
+        call = self._new(given.index) if whole else self._of(given, name, fragment)
         if given.extra_content or given.provider_specific_fields or given.thought_signature:
             call.carried |= given.carried
         if given.id and not call.id:
@@ -74,6 +80,8 @@ class Calls:
         if fragment:
             call.touched = True
             call.pending += call.arguments.feed(fragment)
+        elif name and call.touched:
+            call.again = True
         if call.name and (call.pending or not call.started) and (call.touched or (call.id and self._is_whole(call))):
             self._start(call, out)
 
@@ -142,6 +150,13 @@ class Calls:
         """Of the last call nothing may have come but its name; any other had its turn."""
         return not call.arguments.complete or (call is self._calls[-1] and not call.touched)
 
+    def _of(self, given: Call, name: str, fragment: str) -> _Call:
+        last = self._calls[-1] if self._calls else None
+        known = last if given.index is None else self._by_index.get(given.index)
+        if known is not None and known.again and _goes_on(known, given, name, fragment):
+            return self._new(given.index, known.name)
+        return self._find(given, name, fragment)
+
     def _find(self, given: Call, name: str, fragment: str) -> _Call:
         last = self._calls[-1] if self._calls else None
         if given.index is not None:
@@ -160,8 +175,9 @@ class Calls:
         another = name and last.name and (name != last.name or _is_another(last, given, name, fragment.strip()))
         return self._new(None) if another else last
 
-    def _new(self, index: int | None) -> _Call:
+    def _new(self, index: int | None, name: str = "") -> _Call:
         call = _Call(len(self._calls))
+        call.name = name
         self._calls.append(call)
         if index is not None:
             self._by_index[index] = call

@@ -89,7 +89,7 @@ def news(delta: Delta | None, said: Said, thought: str, carried: Carried, calls:
     if delta is None or not (speaks(delta) or carries(delta)):
         return None
     known = {bytes(raw) for raw in carried.details}
-    called = [Call(index=0, function=delta.function_call)] if delta.function_call else (delta.tool_calls or ())
+    called = delta.tool_calls or ([Call(index=0, function=delta.function_call)] if delta.function_call else ())
     left = Delta(
         content=None if said.is_all(delta.content) else delta.content,
         reasoning_content=None if delta.reasoning_content == thought else delta.reasoning_content,

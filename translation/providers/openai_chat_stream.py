@@ -252,7 +252,7 @@ class ChatDecoder(Ending):
             self._refusal += delta.refusal
         if delta.tool_calls:
             self._called(delta.tool_calls, out, whole=whole)
-        if delta.function_call is not None:
+        elif delta.function_call is not None:  # llama-cpp-python tells each call in both ways
             self._calls.feed(Call(index=0, function=delta.function_call), out, whole=False)
 
     def _show(self, images: list[Raw], out: list[Event]) -> None:

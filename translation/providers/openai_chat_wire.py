@@ -236,13 +236,13 @@ def first(choices: list[Choice]) -> Choice | None:
 
 
 def _odd_chunk(data: bytes, error: Exception) -> Chunk:
-    complaint = read(data)
-    if complaint:
-        raise in_band(complaint) from error
+    """An error, if no answer can be read: gateways put an empty `error`, or a `msg`, beside one."""
     try:
         check_utf8(data)
         return _decode(fitted(data, Chunk))
     except UNREADABLE:
+        if complaint := read(data):
+            raise in_band(complaint) from error
         raise UpstreamProtocolError(f"not a chat answer: {error}") from error
 
 

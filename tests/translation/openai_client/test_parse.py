@@ -8,6 +8,7 @@ import pytest
 from translation import adapters
 from translation.adapter import Target
 from translation.errors import InvalidRequest, UnknownToolResult
+from translation.events import TextDelta
 from translation.openai_client.parse import NO_LIMIT, Chat, parse
 from translation.providers.profiles import PROFILES
 from translation.values import (
@@ -375,6 +376,30 @@ def test_the_form_of_the_answer() -> None:
         sent = adapters.adapter(target.profile).build(request, target)
         assert (b'"response_format":{"type":"json_object"}' in sent.body) == takes
         assert any(note.rule == "structured-output" for note in sent.notes) != takes
+
+
+@pytest.mark.parametrize("provider", ["minimax", "anthropic"])
+@pytest.mark.parametrize("system", ["", "Be brief."])
+def test_json_of_any_shape_is_asked_for_in_words_where_there_is_no_field_for_it(provider: str, system: str) -> None:
+    messages = [{"role": "system", "content": system}, HELLO] if system else [HELLO]
+    request = parsed(*messages, response_format={"type": "json_object"}).request
+    target = Target(provider, "model", PROFILES[provider])
+    sent = adapters.adapter(target.profile).build(request, target)
+    body = msgspec.json.decode(sent.body)
+    told = body["system"] if provider == "anthropic" else [{"text": body["messages"][0]["content"]}]
+    wanted = [text for text in (system, "Answer with one JSON object, and nothing else.") if text]
+    assert "\n\n".join(block["text"] for block in told) == "\n\n".join(wanted)
+
+
+def test_a_fence_around_json_that_was_asked_for_in_words_is_left_out() -> None:
+    request = parsed(response_format={"type": "json_object"}).request
+    target = Target("minimax", "model", PROFILES["minimax"])
+    adapter = adapters.adapter(target.profile)
+    decoder = adapter.decoder(request, target, adapter.build(request, target), "")
+    message = {"role": "assistant", "content": '```json\n{"a": 1}\n```'}
+    whole = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+    events = [*decoder.feed(msgspec.json.encode(whole)), *decoder.close()]
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == '{"a": 1}'
 
 
 def test_parameters_of_chat_only_go_to_those_who_speak_it() -> None:
