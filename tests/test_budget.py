@@ -373,7 +373,7 @@ def test_a_long_history_that_is_legal_calls_few_functions_for_each_message() -> 
     translate()
     with counted() as calls:
         translate()
-    assert calls.all <= 201 * 5.7
+    assert calls.all <= 201 * 4.6
 
 
 def _step(number: int) -> list[dict[str, Any]]:

@@ -24,7 +24,7 @@ class Outline(Struct, frozen=True, gc=False):
     lone: Text | None = None  # all that it says, where that is one text
 
 
-ASKED, NAMED, CALLS, LONE = map(attrgetter, ("asked", "named", "calls", "lone"))
+ASKED, NAMED, CALLS = map(attrgetter, ("asked", "named", "calls"))
 
 
 @remembered
