@@ -10,7 +10,7 @@ from conversations.store.others import COMPRESSED, PACKED
 from conversations.store.packing import compress, pack
 from conversations.store.reads import Node
 from conversations.store.writes import Answered, MessageRow
-from translation.client.marks import dump_written
+from translation.client.marks import dump_written, is_marked
 from translation.client.stored import dump_blocks, dump_content
 from translation.values import ROLE, Block, Message, Request, Role, ToolResult
 
@@ -33,7 +33,8 @@ def messages(
         return (), head
     said = request.messages[stored:]
     # Claude Code's breakpoints move with each turn, and its histories come whole.
-    dump = dump_content if conversation.row.recognised == "session" else dump_written
+    moves = conversation.row.recognised == "session"
+    dump = dump_content if moves or not any(is_marked.all(said)) else dump_written
     contents = map(dump, said) if storage == "full" else map(_sizes, said)
     new: list[New] = [*zip(map(ROLE, said), chain[stored:], contents, strict=True)]
     parent = chain[stored - 1] if stored else b""

@@ -45,6 +45,7 @@ _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _RAWS = msgspec.json.Decoder(list[msgspec.Raw])
 _encode = msgspec.json.Encoder().encode
 _TEXT_HEAD = b'[{"type":"text","text":'
+_RESULT_HEAD = b'[{"type":"tool_result","tool_use_id":'
 
 
 def parse_blocks(content: bytes) -> tuple[Block, ...]:
@@ -86,6 +87,9 @@ def dump_blocks(content: tuple[Block, ...]) -> bytes:
     first = content[0] if len(content) == 1 else None
     if type(first) is Text and not first.citations:
         return b"".join((_TEXT_HEAD, first.json, b"}]"))  # `%b` copies a long one again and again
+    if type(first) is ToolResult and first.blocks and not first.is_error and not first.more:
+        shown = dump_blocks(first.blocks)
+        return b"".join((_RESULT_HEAD, json_string(first.tool_use_id), b',"content":', shown, b"}]"))
     told = [*map(_json, content)]
     try:
         return _encode(told)
