@@ -10,8 +10,8 @@ from conversations.store.others import COMPRESSED, PACKED
 from conversations.store.packing import compress, pack
 from conversations.store.reads import Node
 from conversations.store.writes import Answered, MessageRow
-from translation.client.marks import dump_written
-from translation.client.stored import dump_blocks, dump_content
+from translation.client.marks import dump_written, is_marked
+from translation.client.stored import dump_all, dump_blocks
 from translation.values import ROLE, Block, Message, Request, Role, ToolResult
 
 FEW = 8  # messages that get a row each; of more, those up to the last answer share rows
@@ -32,13 +32,17 @@ def messages(
     if storage == "minimal":
         return (), head
     said = request.messages[stored:]
-    # Claude Code's breakpoints move with each turn, and its histories come whole.
-    dump = dump_content if conversation.row.recognised == "session" else dump_written
-    contents = map(dump, said) if storage == "full" else map(_sizes, said)
+    contents = map(_sizes, said) if storage != "full" else _contents(said, conversation.row.recognised)
     new: list[New] = [*zip(map(ROLE, said), chain[stored:], contents, strict=True)]
     parent = chain[stored - 1] if stored else b""
     parts = _together(new) if form >= PACKED and len(new) > FEW else [[one] for one in new]
     return tuple(_rows(parts, parent, depth, answers, form)), head
+
+
+def _contents(said: Sequence[Message], recognised: str) -> Iterable[bytes]:
+    # Claude Code's breakpoints move with each turn, and its histories come whole.
+    marked = recognised != "session" and any(is_marked.all(said))
+    return map(dump_written, said) if marked else dump_all(said)
 
 
 def _rows(parts: Iterable[list[New]], parent: bytes, depth: int, answers: int, form: int) -> Iterator[MessageRow]:

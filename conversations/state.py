@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from functools import partial
 from hashlib import blake2b
-from itertools import filterfalse, takewhile
+from itertools import filterfalse, repeat, takewhile
 
 from msgspec import Struct
 
@@ -97,14 +97,14 @@ class State:
 
     async def _recognise(self, key: int, tools: Sequence[str], hashes: Sequence[bytes]) -> Found | None:
         """By calls, also those that the bridge ran: of an answer that was cut off they are all that is stored."""
-        for tool in reversed(tools):
-            if (found := self._tools.use((key, tool))) is not None and self._alive(found):
+        for name in filter(self._tools.__contains__, zip(repeat(key), reversed(tools), strict=False)):
+            if (found := self._tools.use(name)) is not None and self._alive(found):
                 if self._has_said(found, hashes):
                     return found
                 break  # servers that only speak like Anthropic repeat their ids: the store knows all that have it
         if not tools and hashes:
-            for hash_ in reversed(hashes):
-                if (found := self._hashes.use((key, hash_))) is not None and self._alive(found):
+            for place in filter(self._hashes.__contains__, zip(repeat(key), reversed(hashes), strict=False)):
+                if (found := self._hashes.use(place)) is not None and self._alive(found):
                     return found
         if not tools and not hashes:
             return None

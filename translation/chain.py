@@ -35,7 +35,9 @@ from translation.values import (
 ROOT = b""
 SIZE = 16
 _RAW = attrgetter("raw")
+TOGETHER = 16  # messages of a history whose hashes are looked up as one
 _SEEN: Memo[bytes] = Memo(budget=16 * 1024 * 1024, largest=256 * 1024)
+_LINKED: Memo[tuple[bytes, ...]] = Memo(budget=2 * 1024 * 1024, largest=(TOGETHER + 1) * SIZE)
 
 _encode = msgspec.msgpack.Encoder().encode  # each part after its length: no two lists of parts give the same bytes
 
@@ -72,6 +74,15 @@ def _joined(blocks: tuple[Block, ...]) -> list[Block]:
 def chain(messages: Iterable[Message], parent: bytes = ROOT) -> tuple[bytes, ...]:
     """One hash for each message, in order."""
     said = _all_said(tuple(messages))
+    hashes: list[bytes] = []
+    for start in range(0, len(said) - TOGETHER + 1, TOGETHER):
+        some = said[start : start + TOGETHER]
+        hashes += _LINKED.get(b"".join((parent, *some)), partial(_linked, some, parent))
+        parent = hashes[-1]
+    return (*hashes, *_linked(said[len(hashes) :], parent))
+
+
+def _linked(said: list[bytes], parent: bytes) -> tuple[bytes, ...]:
     return tuple([parent := blake2b(parent + one, digest_size=SIZE).digest() for one in said])
 
 

@@ -9,6 +9,7 @@ came before it, and an answer's also on the turn after it: a history that only g
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import chain as chained
 from operator import is_
 
 from msgspec.structs import replace
@@ -17,7 +18,7 @@ from translation import plain, toolsets
 from translation.deferred import available, spoken
 from translation.effort import changed
 from translation.legal import is_acceptable
-from translation.outline import Outline, outline
+from translation.outline import ANSWERED, ASKED, Outline, outline, outlines
 from translation.providers.profile import Profile
 from translation.results import Call, answered, demoted, is_blank
 from translation.tool_changes import told
@@ -59,7 +60,7 @@ def repair(request: Request, profile: Profile) -> tuple[Request, tuple[Note, ...
         notes.append(Note("repair", "compacted", what, message=first))
     if tools is not request.tools and any(tool.toolset for tool in tools):
         given = [toolsets.called(message) for message in given]
-    messages = tuple(_Repair(notes, profile).run(given, first))
+    messages = tuple(_Repair(request, notes, profile).run(given, first))
     if efforts:
         request = replace(request, effort=changed(request.messages, request.effort))
     if tools is not request.tools:
@@ -95,7 +96,8 @@ def _spoken_to_all(
 class _Repair:
     """Walks over the runs of equal roles. What an answer called is open until the user turn after it."""
 
-    def __init__(self, notes: list[Note], profile: Profile) -> None:
+    def __init__(self, asked: Request, notes: list[Note], profile: Profile) -> None:
+        self._asked = asked
         self._notes = notes
         self._profile = profile
         self._native = profile.dialect == "anthropic"
@@ -139,18 +141,31 @@ class _Repair:
         last, end = len(messages) - 1, start
         if self._open or start >= last:
             return start
-        used, outlines = self._used, self._outlines or outline.all(messages)
-        self._outlines = outlines
+        if not self._outlines:
+            self._outlines = outlines(self._asked) if messages is self._asked.messages else outline.all(messages)
+            end = self._all_legal(start)
+        used, known = self._used, self._outlines
         while end < last:
-            ids = outlines[end].asked
-            if ids is None or ids != outlines[end + 1].answered or not used.isdisjoint(ids):
+            ids = known[end].asked
+            if ids is None or ids != known[end + 1].answered or not used.isdisjoint(ids):
                 break
             used.update(ids)
             end += 2
         if start < end <= last and messages[end].role == "user":  # which becomes one with the user message before it
             end -= 2
-            used.difference_update(outlines[end].asked or ())
+            used.difference_update(known[end].asked or ())
         return end
+
+    def _all_legal(self, start: int) -> int:
+        """The same where they go on to the end, as nearly always: without a step for each."""
+        left = self._outlines[start:]
+        replies = [*map(ANSWERED, left[1::2])]
+        asks = [*map(ASKED, left[: 2 * len(replies) : 2])]
+        ids = [*chained.from_iterable(filter(None, asks))]
+        if None in asks or asks != replies or len(set(ids)) < len(ids) or not self._used.isdisjoint(ids):
+            return start
+        self._used.update(ids)
+        return start + 2 * len(replies)
 
     def _system(self, start: int, group: Sequence[Message]) -> list[Message]:
         """What can stay where it is: while a call waits for its result, nothing can."""

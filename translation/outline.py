@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from translation.legal import answered, asked
 from translation.memo import remembered
-from translation.values import Message, ServerToolUse, Text, ToolResult, ToolUse
+from translation.values import Message, Request, ServerToolUse, Text, ToolResult, ToolUse
 
 MCP_TOOL_USE = "mcp_tool_use"
 NAMING = frozenset((ToolUse, ToolResult, ServerToolUse))  # a call, by its id
@@ -24,7 +24,7 @@ class Outline(Struct, frozen=True, gc=False):
     lone: Text | None = None  # all that it says, where that is one text
 
 
-ASKED, NAMED, CALLS, LONE = map(attrgetter, ("asked", "named", "calls", "lone"))
+ASKED, ANSWERED, NAMED, CALLS = map(attrgetter, ("asked", "answered", "named", "calls"))
 
 
 @remembered
@@ -37,6 +37,12 @@ def outline(message: Message) -> Outline:
         return Outline(asks, replies, lone=first if type(first) is Text and first.text else None)
     called = [(block.name, block.input) for block in message.blocks if type(block) is ToolUse] if answers else ()
     return Outline(asks, replies, _named(message), tuple(called))
+
+
+@remembered
+def outlines(request: Request) -> list[Outline]:
+    """Of all its messages."""
+    return outline.all(request.messages)
 
 
 def _named(message: Message) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from translation.arguments import respelled
 from translation.errors import UnknownToolResult
 from translation.memo import hand_on
-from translation.outline import ASKED, NAMED, NAMING, is_hosted, outline
+from translation.outline import ASKED, NAMED, NAMING, is_hosted, outline, outlines
 from translation.values import ROLE, Link, Message, Note, Origin, Request, ServerToolUse, ToolResult, ToolUse
 
 OUR_SIGNATURE = "toolbridge_"  # how the bridge signs the thinking of models that do not sign their own
@@ -41,7 +41,7 @@ def wanted(request: Request, chain: Sequence[bytes]) -> Wanted:
     hashes = tuple(compress(chain, map("assistant".__eq__, map(ROLE, request.messages))))
     if NAMING.isdisjoint(request.kinds):
         return Wanted((), hashes)
-    ids = dict.fromkeys(chained.from_iterable(map(NAMED, outline.all(request.messages))))
+    ids = dict.fromkeys(chained.from_iterable(map(NAMED, outlines(request))))
     return Wanted(tuple(ids), hashes, _hosted(request.messages) if ServerToolUse in request.kinds else ())
 
 

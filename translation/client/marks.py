@@ -4,6 +4,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from translation.client.stored import MARK, dump_blocks, dump_content, parse_blocks
+from translation.memo import remembered
 from translation.values import Block, Message, ServerToolUse, ToolResult, ToolUse
 
 NONE = (b"", b"null")
@@ -36,9 +37,14 @@ def dump_marked(blocks: tuple[Block, ...], lost: Marks) -> bytes:
     return b"[%b]" % b",".join([_with(dump_blocks((block,))[1:-1], lost.pop(_key(block), b"")) for block in blocks])
 
 
+@remembered
+def is_marked(message: Message) -> bool:
+    return MARK in message.raw
+
+
 def dump_written(message: Message) -> bytes:
     """What the store keeps of a message whose client leaves its history to the bridge: with its breakpoints."""
-    if MARK not in message.raw or message.options or message.effort:
+    if not is_marked(message) or message.options or message.effort:
         return dump_content(message)
     return dump_marked(message.blocks, marks(message.raw))
 

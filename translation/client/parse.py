@@ -56,7 +56,7 @@ _STRINGS = msgspec.json.Decoder(list[str])
 _INTEGER = msgspec.json.Decoder(int)
 _NUMBER = msgspec.json.Decoder(float)
 _FLAG = msgspec.json.Decoder(bool)
-_SEEN: Memo[Message] = Memo(budget=11 * 1024 * 1024, largest=256 * 1024)  # texts are there as JSON, too
+_SEEN: Memo[Message] = Memo(budget=10 * 1024 * 1024, largest=256 * 1024)  # texts are there as JSON, too
 
 
 def parse(body: bytes, version: str, betas: tuple[str, ...], *, counting: bool = False) -> Request:

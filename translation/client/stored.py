@@ -4,7 +4,8 @@ A string and one text block are the same, and the JSON inside has one spelling. 
 client leaves its history to the bridge (`marks.py`).
 """
 
-from typing import assert_never
+from collections.abc import Sequence
+from typing import assert_never, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -13,6 +14,7 @@ from translation.arguments import respelled
 from translation.client.blocks import blocks
 from translation.client.parse import parse_written
 from translation.errors import InvalidRequest, UpstreamProtocolError
+from translation.memo import remembered
 from translation.unicode import json_string, well_formed
 from translation.values import (
     Block,
@@ -33,11 +35,13 @@ from translation.values import (
 )
 
 Json = dict[str, object]
+Pieces = tuple[bytes | msgspec.Raw, ...]
 
 CITED: Json = {"enabled": True}
 MARK = b'"cache_control"'  # it cannot be in a string, where a quote has a backslash before it
 OPTIONS = ("clear_at", "output_config")  # fields of a message beside its role and content
 SET = b'[{"type":"text","text":"","set":'
+HELD = 4096  # bytes, of what is kept for the next time
 BILLING = "x-anthropic-billing-header:"  # Claude Code's, another one in each request
 
 
@@ -83,14 +87,22 @@ def parse_answer(content: bytes) -> Message:
 
 
 def dump_blocks(content: tuple[Block, ...]) -> bytes:
+    return b"".join(_pieces(content))
+
+
+def _pieces(content: tuple[Block, ...]) -> Pieces:
+    """A text is one, as the value has it: it need not be escaped, and `%b` would copy a long one again and again."""
     first = content[0] if len(content) == 1 else None
     if type(first) is Text and not first.citations:
-        return b"".join((_TEXT_HEAD, first.json, b"}]"))  # `%b` copies a long one again and again
+        return _TEXT_HEAD, first.json, b"}]"
+    if type(first) is ToolResult and first.blocks and not first.is_error and not first.more:
+        head = b'[{"type":"tool_result","tool_use_id":%b,"content":' % json_string(first.tool_use_id)
+        return head, *_pieces(first.blocks), b"}]"
     told = [*map(_json, content)]
     try:
-        return _encode(told)
+        return (_encode(told),)
     except UnicodeEncodeError:
-        return msgspec.json.encode(_repaired(told))
+        return (msgspec.json.encode(_repaired(told)),)
 
 
 def dump_content(message: Message) -> bytes:
@@ -102,6 +114,23 @@ def dump_content(message: Message) -> bytes:
     fields = _FIELDS.decode(message.raw)
     options = {name: fields[name] for name in OPTIONS if name in fields}
     return b"%b%b}%b%b" % (SET, msgspec.json.encode(options), b"," if message.blocks else b"", content[1:])
+
+
+def dump_all(messages: Sequence[Message]) -> list[bytes]:
+    """The same of many: a history that comes whole has come whole before, in another conversation or a process ago."""
+    told = _told.all(messages)
+    if None not in told:
+        return [*map(b"".join, cast("list[Pieces]", told))]
+    return [b"".join(it) if it else dump_content(one) for one, it in zip(messages, told, strict=True)]
+
+
+@remembered
+def _told(message: Message) -> Pieces | None:
+    """Its content, where that takes few bytes beside the texts that the message has in memory already."""
+    if message.options or message.effort:
+        return None
+    pieces = _pieces(message.blocks)
+    return pieces if sum([len(piece) for piece in pieces if type(piece) is bytes]) <= HELD else None
 
 
 def _with_options(role: Role, content: bytes) -> Message:

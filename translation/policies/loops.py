@@ -13,7 +13,8 @@ from msgspec.structs import replace
 
 from translation.errors import RepeatedCall
 from translation.events import Event, Failed, Finished, ToolEnded, ToolStarted
-from translation.outline import CALLS, outline
+from translation.memo import remembered
+from translation.outline import CALLS, outlines
 from translation.policies.policy import Policy
 from translation.policies.texts import stripped, texts
 from translation.values import Block, Message, Note, Request, Text, ToolResult, ToolUse
@@ -96,11 +97,18 @@ def loops(request: Request, least: int) -> list[Loop]:
     """Every repetition from the `least`-th on, in order."""
     if ToolUse not in request.kinds:
         return []
-    asked = [*chain.from_iterable(map(CALLS, outline.all(request.messages)))]
-    if len(asked) - len(set(asked)) < least - 1:
-        return []  # none of them so often
+    if _repetitions(request) < least - 1:
+        return []  # no call is made so often
+    asked = chain.from_iterable(map(CALLS, outlines(request)))
     often = {call for call, count in Counter(asked).items() if count >= least}
     return [loop for loop in _counted(request.messages, often) if loop.count >= least] if often else []
+
+
+@remembered
+def _repetitions(request: Request) -> int:
+    """How many of its calls were made before, of all tools together."""
+    asked = [*chain.from_iterable(map(CALLS, outlines(request)))]
+    return len(asked) - len(set(asked))
 
 
 def _counted(messages: tuple[Message, ...], often: set[tuple[str, bytes]]) -> Iterator[Loop]:

@@ -13,8 +13,8 @@ from translation import plain
 from translation.adapter import Target
 from translation.errors import InvalidRequest
 from translation.names import ToolNames
-from translation.outline import LONE, outline
 from translation.patterns import matches
+from translation.providers.openai_chat_alike import Alike, alike, arguments, text_of
 from translation.providers.openai_chat_parts import Json, file_part, kind, text_part
 from translation.providers.openai_chat_state import IN_A_CALL, IN_A_MESSAGE, THOUGHTS, State, read
 from translation.state import OUR_SIGNATURE
@@ -52,6 +52,7 @@ class History:
         self._ids = CallIds(target)
         self._always = matches(target.model, target.profile.always_thinks)  # and keeps what it thought, in every turn
         self._replay = target.profile.replay_reasoning
+        self._in_text = target.profile.tool_results == "user_text"
         # Whose messages, when they are one text, are that text and nothing more.
         thinks = self._replay == "always" or (self._replay == "tool_turns" and self._always)
         self._terse = ("user",) if thinks else ("user", "assistant")
@@ -64,26 +65,37 @@ class History:
             self._newest -= 1
 
     def messages(self, system: str) -> list[Json]:
-        out: list[Json] = []
-        if system:
-            out.append({"role": self._profile.system_role, "content": system})
-        messages, terse = self._request.messages, self._terse
-        for index, (message, text) in enumerate(zip(messages, map(LONE, outline.all(messages)), strict=True)):
-            if text is not None and message.role in terse and (message.origin is None or not _signs(message.origin)):
-                out.append({"role": message.role, "content": text.json})
-                continue
-            match message.role:
-                case "assistant":
-                    out.append(self._assistant(message))
-                case "user":
-                    out += self._user(message.blocks, index)
-                case "system":
-                    out.append(self._system(message))
-                case _:
-                    assert_never(message.role)
+        out: list[Json] = [{"role": self._profile.system_role, "content": system}] if system else []
+        self._tell(out)
         if out and out[-1]["role"] == "assistant":
             self._prefill(out[-1])
         return out
+
+    def _tell(self, out: list[Json]) -> None:
+        messages, terse, result = self._request.messages, self._terse, self._ids.result
+        for index, (message, same) in enumerate(zip(messages, alike.all(messages), strict=True)):
+            if type(same) is msgspec.Raw:
+                if message.role in terse and (message.origin is None or not _signs(message.origin)):
+                    out.append({"role": message.role, "content": same})
+                    continue
+            elif same is not None and same.results and not self._in_text:
+                out += [{"role": "tool", "tool_call_id": result(id_), "content": told} for id_, told in same.results]
+                continue
+            elif same is not None and same.functions and (told := self._calling(message, same)) is not None:
+                out.append(told)
+                continue
+            out += self._anew(message, index)
+
+    def _anew(self, message: Message, index: int) -> list[Json]:
+        match message.role:
+            case "assistant":
+                return [self._assistant(message)]
+            case "user":
+                return self._user(message.blocks, index)
+            case "system":
+                return [self._system(message)]
+            case _:
+                assert_never(message.role)
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -145,14 +157,26 @@ class History:
             out["tool_calls"] = calls
         return out
 
-    def _call(self, use: ToolUse) -> Json:
+    def _call(self, use: ToolUse, known: msgspec.Raw | None = None) -> Json:
         self._called[use.id] = use.name
-        function = {"name": self._names.upstream(use.name), "arguments": use.input.decode("utf-8", "replace") or "{}"}
+        name = self._names.upstream(use.name)
+        function = {"name": name, "arguments": arguments(use)} if known is None or name != use.name else known
         out: Json = {"id": self._ids.call(use), "type": "function", "function": function}
         if use.link is not None and IN_A_CALL in use.link.origin.state:
             origin = use.link.origin
             out |= read(origin, self._target.model).call if origin.upstream == self._target.upstream else {}
         return out
+
+    def _calling(self, message: Message, same: Alike) -> Json | None:
+        """An answer as every request tells it; None of one that whoever made it needs more of."""
+        uses = same.uses
+        if self._replay != "never" or (message.origin is not None and message.origin.state):
+            return None
+        if message.blocks is not same.blocks:  # there are links in them
+            uses = tuple([block for block in message.blocks if type(block) is ToolUse])
+            if any(use.link is not None and use.link.origin.state for use in uses):
+                return None
+        return {"role": "assistant", "content": same.content, "tool_calls": [*map(self._call, uses, same.functions)]}
 
     def _recalled(self, message: Message, *, calls: bool) -> Json:
         """What goes back of what this upstream told beside the answer: of a signature it alone knows what it is for."""
@@ -245,11 +269,8 @@ class History:
 
     def _result(self, result: ToolResult, lifted: list[Json]) -> Json:
         id_ = self._ids.result(result.tool_use_id)
-        in_text = self._profile.tool_results == "user_text"
-        if len(result.blocks) == 1 and not result.is_error and not in_text:
-            only = result.blocks[0]
-            if type(only) is Text and only.text:
-                return {"role": "tool", "tool_call_id": id_, "content": only.json}
+        if not self._in_text and (only := text_of(result)) is not None:
+            return {"role": "tool", "tool_call_id": id_, "content": only.json}
         texts: list[str] = []
         files: list[Json] = []
         for block in result.blocks:
@@ -268,7 +289,7 @@ class History:
             lifted.append(text_part(f"[from the result of {name}, call {id_}]"))
             lifted += files
         content = f"Error: {content}" if result.is_error else content
-        if in_text:
+        if self._in_text:
             return {"role": "user", "content": f"Tool Result ({self._called.get(result.tool_use_id, id_)}):\n{content}"}
         return {"role": "tool", "tool_call_id": id_, "content": _known(content, result.blocks)}
 

@@ -10,6 +10,8 @@ from hypothesis import given
 from tests.translation.client import strategies
 from translation.client.parse import parse_written
 from translation.client.stored import (
+    HELD,
+    dump_all,
     dump_blocks,
     dump_content,
     dump_message,
@@ -33,6 +35,28 @@ def test_what_is_stored_reads_back_the_same(blocks: tuple[Block, ...]) -> None:
 def test_storing_again_gives_the_same_bytes(blocks: tuple[Block, ...]) -> None:
     once = dump_blocks(blocks)
     assert dump_blocks(parse_blocks(once)) == once
+
+
+@given(strategies.blocks)
+def test_many_messages_are_stored_as_each_of_them(blocks: tuple[Block, ...]) -> None:
+    messages = [Message("user", blocks), *(Message("user", (block,)) for block in blocks)]
+    alone = [dump_content(message) for message in messages]
+    assert dump_all(messages) == alone
+    assert dump_all(messages) == alone  # also the next time
+
+
+def test_what_is_kept_of_many_messages_is_short() -> None:
+    options = parse_written(b'{"role":"system","content":"Hurry.","clear_at":"next_user_message"}')
+    long = "x" * HELD
+    messages = [
+        Message("user", (Text(long),)),
+        Message("user", (ToolResult("t", (Text(long, b"[]"),)),)),
+        Message("assistant", (Text("a"), ToolUse("t", "Write", msgspec.json.encode({"text": long})))),
+        options,
+    ]
+    for _ in range(2):
+        assert dump_all(messages) == [*map(dump_content, messages)]
+        assert dump_all(messages[:1]) == [dump_content(messages[0])]
 
 
 @pytest.mark.parametrize("content", [[], "Hurry.", [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from translation.chain import SIZE, chain, link
+from translation.chain import SIZE, TOGETHER, chain, link
 from translation.values import (
     Block,
     Document,
@@ -37,6 +37,17 @@ def test_each_message_has_a_hash_that_holds_its_parents() -> None:
     assert link(hashes[1], history[2]) == hashes[2]
     assert chain(history[2:], parent=hashes[1]) == hashes[2:]
     assert chain((user(Text("x")), *history[1:]))[2] != hashes[2]
+
+
+def test_a_long_history_has_the_hashes_of_its_messages_one_by_one() -> None:
+    history = [user(Text(f"message {number}")) for number in range(2 * TOGETHER + 1)]
+    hashes, parent = [], b"root"
+    for message in history:
+        parent = link(parent, message)
+        hashes.append(parent)
+    for length in (TOGETHER - 1, TOGETHER, TOGETHER + 1, len(history)):
+        assert chain(history[:length], b"root") == tuple(hashes[:length])
+    assert chain(history)[-1] != hashes[-1]
 
 
 EQUAL: list[tuple[str, Message, Message]] = [
