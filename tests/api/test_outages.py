@@ -88,6 +88,20 @@ def test_a_call_that_cannot_be_stored_is_not_shown(serve: Serve, connect: Connec
     heals(client, served)
 
 
+def test_who_reads_or_ends_a_conversation_hears_of_it_as_soon(serve: Serve, connect: Connect) -> None:
+    """Not after the ten seconds for which a page of the admin waits: their client has given up by then."""
+    served = serve()
+    client = connect(served)
+    served.chat(chat.text("ok"))
+    client.ask("Weather?", headers={"x-conversation-id": "held up"})
+    paths = ("", "/tool-mappings", "/terminate")
+    with locked(served):
+        for path in paths:
+            method = "POST" if path == "/terminate" else "GET"
+            overloaded(client.http.request(method, f"/v1/conversations/held%20up{path}", timeout=5))
+    assert client.http.post("/v1/conversations/held%20up/terminate").json()["deleted"]["turns"] == 1
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_under_warn_it_is_shown_and_said(serve: Serve, connect: Connect, stream: bool) -> None:
     served = serve(BRIDGE_UNSTORED_LINK="warn")
