@@ -273,6 +273,7 @@ class Turn(StoredTurn):
     async def _complete(self, finished: Finished) -> list[WireEvent]:
         """Store the answer, then end the message."""
         self._record(None)
+        await self.bridge.together(own=1)
         # A short answer is complete in the read that begins it.
         self.timings.first_token = self.timings.first_token or self.elapsed
         await self._count(finished)
