@@ -21,7 +21,7 @@ from translation.patterns import matches
 from translation.providers.openai_chat_messages import History
 from translation.providers.openai_chat_search import told
 from translation.providers.openai_chat_state import stripped
-from translation.providers.openai_chat_stream import ChatDecoder
+from translation.providers.openai_chat_stream import chat_decoder
 from translation.providers.openai_chat_tools import Offer, degraded, offer
 from translation.refusals import refusal
 from translation.stopping import stopping
@@ -77,10 +77,11 @@ class OpenAIChat:
 
     def decoder(self, request: Request, target: Target, sent: UpstreamRequest, content_type: str) -> Decoder:
         """Stream or whole JSON is seen from the bytes: servers send either under any content type."""
-        decoder: Decoder = ChatDecoder(request, target, sent)
+        decoder: Decoder = chat_decoder(request, target, sent)
         if request.tools and target.profile.calls_in_text:
             decoder = in_text(decoder, request, sent)
-        decoder = told(decoder, request, sent)
+        if request.tools:
+            decoder = told(decoder, request, sent)
         if request.output_schema:
             decoder = unfenced(decoder, sent)
         return stopping(decoder, _stops(request, target)[1]) if request.stop_sequences else decoder
