@@ -63,7 +63,8 @@ class OpenAIChat:
         body |= offered.parameters
         if request.messages and request.messages[-1].role == "assistant":
             body |= profile.prefill_params
-        body |= _extras(request, target, notes)
+        if request.extras:
+            body |= _extras(request, target, notes)
         body = _remedied(body, target, notes)
         history = History(request, target, names)
         body["messages"] = history.messages(system)
@@ -243,7 +244,7 @@ def _structure(request: Request, target: Target, notes: list[Note]) -> Json:
 
 def _extras(request: Request, target: Target, notes: list[Note]) -> Json:
     """What a chat client said that has no canonical form."""
-    extras: Json = msgspec.json.decode(request.extras, type=dict[str, msgspec.Raw]) if request.extras else {}
+    extras: Json = msgspec.json.decode(request.extras, type=dict[str, msgspec.Raw])
     if "response_format" in extras and target.profile.structured == "none":
         del extras["response_format"]
         notes.append(degraded("structured-output", f"{target.upstream} takes no response_format"))
