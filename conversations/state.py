@@ -67,9 +67,10 @@ class State:
             return _from(conversation, base, cut)
         if identity.session_id:
             return Resolved(await self._named(key, _session(identity), "session", identity))
-        found = await self._recognise(key, wanted.tool_use_ids, wanted.hashes)
-        if found is not None:
-            return Resolved(self._entry(key, found))
+        if wanted.tool_use_ids or wanted.hashes:
+            found = await self._recognise(key, wanted.tool_use_ids, wanted.hashes)
+            if found is not None:
+                return Resolved(self._entry(key, found))
         return Resolved(self._fresh(key, ids.conversation_id(), "new", identity))
 
     async def _continue(self, key: int, message_id: str) -> Resolved:
@@ -102,12 +103,10 @@ class State:
                 if self._has_said(found, hashes):
                     return found
                 break  # servers that only speak like Anthropic repeat their ids: the store knows all that have it
-        if not tools and hashes:
+        if not tools:
             for hash_ in reversed(hashes):
                 if (found := self._hashes.use((key, hash_))) is not None and self._alive(found):
                     return found
-        if not tools and not hashes:
-            return None
         return await self._store.read(partial(_search, key=key, tools=tools, hashes=hashes), None)
 
     def _alive(self, found: Found) -> bool:

@@ -195,6 +195,7 @@ class StoredTurn:
     async def _close(
         self, status: str, error: BridgeError | None, message: MessageRow | None, returned: str, *, late: bool = False
     ) -> None:
+        self._let_go()
         self._closed = True
         self.timings.duration = self.elapsed
         self.errand.over(error)
@@ -214,6 +215,9 @@ class StoredTurn:
         if telemetry.on():
             telemetry.closed(self, row)
         self.bridge.meter.turn(row, self.timings.state, self.errand.notes)
+
+    def _let_go(self) -> None:
+        """Nothing more is read for it."""
 
     async def _settle(self, row: CloseTurn) -> None:
         if self.admission is not None:

@@ -20,7 +20,7 @@ from conversations.limits import Admission
 from conversations.storable import words
 from conversations.store import patience
 from conversations.store.reads import Node
-from conversations.store.writes import ClaimRow, MessageRow, StaleConversation
+from conversations.store.writes import ClaimRow, StaleConversation
 from conversations.stored_turn import StoredTurn
 from translation.adapter import Writer
 from translation.errors import BridgeError, StoreUnavailable, UpstreamFault
@@ -309,12 +309,9 @@ class Turn(StoredTurn):
             self.usage = await estimates.counted(target.upstream, target.model, body, self.accumulator.content)
             self.notes.append(Note("degradation", "usage-estimated", "the upstream reported no usage; it is estimated"))
 
-    async def _close(
-        self, status: str, error: BridgeError | None, message: MessageRow | None, returned: str, *, late: bool = False
-    ) -> None:
+    def _let_go(self) -> None:
         self.attempt.close()
         self.bridge.leave(self)
-        await super()._close(status, error, message, returned, late=late)
 
     def _finish_in_background(self, status: str, error: BridgeError | None) -> None:
         if self.audience is not None:
