@@ -59,6 +59,12 @@ class Settings(Struct, frozen=True):
     tool_limits: ToolLimits = ToolLimits()
 
 
+async def together() -> None:
+    """Requests that come at once go on step by step, all of them: the processor's caches hold the code of one step, not
+    that of the whole way."""
+    await asyncio.sleep(0)
+
+
 class Bridge:
     """What all turns of a process share."""
 
@@ -95,7 +101,8 @@ class Bridge:
     async def open(self, ask: Ask, *, anew: bool = False) -> Turn | Repeat:
         """A turn whose opening write is on its way; or, for the same request again, what stands in for it."""
         self.upstreams.lane.sign = ask.received
-        await self._together()
+        if self.running:
+            await together()
         large = ask.request.size >= LARGE
         claimed = await beside(ask.request.size, claims, ask, anew=anew) if large else claims(ask, anew=anew)
         if ask.key.limits is None:
@@ -115,12 +122,6 @@ class Bridge:
                 await admission.settle()  # a repeat asks again if it has to run after all
         return opened
 
-    async def _together(self) -> None:
-        """Requests that come at once go on step by step, all of them: the processor's caches hold the code of one step,
-        not that of the whole way."""
-        if self.running:
-            await asyncio.sleep(0)
-
     async def _repeat(self, ask: Ask, claimed: tuple[ClaimRow, ...]) -> Repeat | None:
         """What runs already, perhaps in the key's last place, needs no other one to be heard once more."""
         claim = await running(self, ask, claimed)
@@ -132,7 +133,8 @@ class Bridge:
 
     async def _open(self, ask: Ask, admission: Admission | None, claimed: tuple[ClaimRow, ...]) -> Turn | Repeat:
         prepared = await self.prepare(ask)
-        await self._together()
+        if self.running:
+            await together()
         if telemetry.on():
             telemetry.opened(ask, prepared)
         kind = HostedTurn if prepared.aimed.hosted or prepared.waiting or prepared.offered.listings else Turn

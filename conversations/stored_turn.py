@@ -56,7 +56,7 @@ class StoredTurn:
     ) -> None:
         self.bridge = bridge
         self.ask = ask
-        self.errand = Errand(bridge, prepared, ask.key.storage)
+        self.errand = Errand(bridge, prepared, ask.key.storage, [*prepared.notes])
         self.claims = claims
         self.admission = admission
         self.recorded = prepared.aimed.sent  # what the store has as this turn's request

@@ -196,7 +196,8 @@ class Turn(StoredTurn):
         self.attempt.close()
         self.bridge.leave(self)
         self.bridge.state.forget(self.conversation.row.id)
-        self.errand = Errand(self.bridge, await self.bridge.prepare(self.ask), self.ask.key.storage)
+        prepared = await self.bridge.prepare(self.ask)
+        self.errand = Errand(self.bridge, prepared, self.ask.key.storage, [*prepared.notes])
         self.calls, self.done = {}, False
         self.attempt = self._new_attempt()
         await self._submit()
