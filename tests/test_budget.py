@@ -294,14 +294,24 @@ def _stored(number: int) -> dict[str, int]:
     return {"rows": len(messages), "bytes": size}
 
 
+async def test_a_small_request_calls_so_many_functions_in_the_event_loop(bridge: Bridge) -> None:
+    """With those of the demo model, which runs there, too. What the loop does now and then is not with all of them."""
+    costs = []
+    for number in range(12):
+        with counted() as calls:
+            await bridge.ask(f"Hello {number}")
+        costs.append(calls.all)
+    assert min(costs) <= 690
+
+
 @pytest.mark.parametrize(
     ("capture", "limit"),
     [
-        ("openai/parallel_interleaved", 330),
-        ("openai-responses/text", 232),
-        ("gemini/text", 165),
-        ("anthropic/text", 195),
-        ("minimax/text", 385),
+        ("openai/parallel_interleaved", 290),
+        ("openai-responses/text", 228),
+        ("gemini/text", 155),
+        ("anthropic/text", 189),
+        ("minimax/text", 320),
     ],
 )
 def test_translating_a_capture_calls_so_many_functions(capture: str, limit: int) -> None:
@@ -373,7 +383,7 @@ def test_a_long_history_that_is_legal_calls_few_functions_for_each_message() -> 
     translate()
     with counted() as calls:
         translate()
-    assert calls.all <= 201 * 5.7
+    assert calls.all <= 201 * 5.45
 
 
 def _step(number: int) -> list[dict[str, Any]]:
