@@ -39,13 +39,18 @@ from translation.unicode import Halves
 from translation.unreadable import UNREADABLE
 from translation.values import NAME, Request, Usage
 
+NO_TOOLS: frozenset[str] = frozenset()
+
 
 def chat_decoder(request: Request, target: Target, sent: UpstreamRequest) -> "ChatDecoder":
     names, profile = dict(sent.names), target.profile
-    own = {*map(NAME, request.tools)}.difference(names.values())
-    calls, thinks = Calls(names, own.union(names)), ThinkText() if profile.thinks_in_text else None
+    own = {*map(NAME, request.tools)}.difference(names.values()) if request.tools else NO_TOOLS
     return ChatDecoder(
-        calls, thinks, request.stop_sequences, profile.replay_reasoning != "never", profile.reasoning_field
+        Calls(names, own.union(names)),
+        ThinkText() if profile.thinks_in_text else None,
+        request.stop_sequences,
+        profile.replay_reasoning != "never",
+        profile.reasoning_field,
     )
 
 
