@@ -177,13 +177,13 @@ class BlockWriter:
 
     def _event(self, event: Event, out: list[WireEvent]) -> None:
         match event:
+            case Finished() | Failed():
+                pass  # the bridge ends the message with `finish`, or the stream with an error
             case TextDelta() | ThinkingDelta() | Citation() | WholeBlock():
                 if self._waiting or isinstance(self._open, _Call):
                     self._waiting.append(event)
                 else:
                     self._write(event, out)
-            case Finished() | Failed():
-                pass  # the bridge ends the message with `finish`, or the stream with an error
             case ToolStarted():
                 self._start_call(event, out)
             case ToolArguments():

@@ -111,7 +111,9 @@ def _limits(request: Request, target: Target, notes: list[Note]) -> Json:
     out: Json = {}
     if not request.open_ended:
         out[field] = answer_tokens(request, profile.max_output, notes)
-    stops, others = _stops(request, target) if request.stop_sequences else ((), ())
+    if not request.stop_sequences:
+        return out
+    stops, others = _stops(request, target)
     if others:
         what = f"{target.model} takes {len(stops)} of {len(stops) + len(others)}: the bridge stops at the others"
         notes.append(degraded("stop-sequences", what))

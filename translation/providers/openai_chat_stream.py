@@ -4,6 +4,8 @@ Calls are told apart by index or, where servers leave that out or repeat it, by 
 complete when the upstream says that it is finished, not before.
 """
 
+from operator import attrgetter
+
 from msgspec import Raw, Struct, field
 
 from translation.adapter import Ending, Target, UpstreamRequest
@@ -39,6 +41,7 @@ from translation.unicode import Halves
 from translation.unreadable import UNREADABLE
 from translation.values import NAME, Request, Usage
 
+DELTA = attrgetter("delta")
 NO_TOOLS: frozenset[str] = frozenset()
 
 
@@ -218,7 +221,7 @@ class ChatDecoder(Ending, Struct, eq=False):
         self._usage = told or self._usage
         self.ending = self._reason is not None
         last = told is not None and not running  # who counts as it goes sums up after the reason
-        if self.ending and last and (self._spoken or not choices) and not any(speaks(each.delta) for each in choices):
+        if self.ending and last and (self._spoken or not choices) and not any(map(speaks, map(DELTA, choices))):
             self._end(out, done=True)
 
     @property
