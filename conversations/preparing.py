@@ -181,6 +181,8 @@ def _offered(
     request: Request, offered: Offered, *, native: bool
 ) -> tuple[Request, dict[str, Hosted], tuple[Note, ...]]:
     """With the bridge's own tools; without the connector's servers, unless they are passed on to Anthropic."""
+    if not (offered.tools or request.tools or request.mcp_servers):
+        return request, {}, NO_NOTES
     asked = request if native and not offered.connector else without_connector(request)
     lost = bool(request.mcp_servers) and not native and not offered.connector
     what = "mcp_servers: left out, since they were meant for Anthropic's own connector"
