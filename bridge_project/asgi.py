@@ -6,7 +6,6 @@ from typing import Any
 
 from django.conf import settings
 from django.core.asgi import get_asgi_application
-from django.urls import resolve
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "bridge_project.settings")
@@ -16,7 +15,7 @@ django_application = get_asgi_application()
 from bridge_project import health  # noqa: E402 - Django has to be set up first
 from conversations import ids, process  # noqa: E402 - Django has to be set up first
 from conversations.admin.live_socket import websocket  # noqa: E402
-from conversations.api import cors  # noqa: E402
+from conversations.api import cors, messages, openai  # noqa: E402
 from conversations.api.cycle import CYCLE  # noqa: E402
 from conversations.api.incoming import bounded  # noqa: E402
 from conversations.api.lean import refused, serve  # noqa: E402
@@ -28,14 +27,14 @@ from translation.openai_client.render import ChatRenderer  # noqa: E402
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
-# The ninja operations that the lean handler runs itself, and how an error is told there.
+CHAT = ChatRenderer(created=0)
+# The ninja operations that the lean handler runs itself, and how an error is told there. They take a request as it
+# came, and answer it as it goes out: there is nothing that ninja would have to do before or after.
 HOT = {
-    path: (resolve(path).func, renderer.refusal)
-    for renderer, paths in (
-        (MESSAGES, ("/v1/messages", "/v1/messages/count_tokens")),
-        (ChatRenderer(created=0), ("/v1/chat/completions", "/v1/embeddings")),
-    )
-    for path in paths
+    "/v1/messages": (messages.messages, MESSAGES.refusal),
+    "/v1/messages/count_tokens": (messages.count_tokens, MESSAGES.refusal),
+    "/v1/chat/completions": (openai.chat_completions, CHAT.refusal),
+    "/v1/embeddings": (openai.embeddings, CHAT.refusal),
 }
 
 

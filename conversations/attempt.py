@@ -119,12 +119,17 @@ class Attempt:
                     raise  # else the answer was complete: how its connection ended does not matter
                 return self._checked(events)
             chunk = b""
+        if self._kept_back:
+            return self._taken_back() + (self._checked(self._decoded(answer, chunk)) if chunk else [])
+        if chunk:
+            return self._checked(self._decoded(answer, chunk))
+        return [] if chunk is not None else self._checked(self._decoder.close())
+
+    def _taken_back(self) -> list[Event]:
         kept, self._kept_back = self._kept_back, []
         if isinstance(kept, Exception):
             raise kept
-        if chunk:
-            return kept + self._checked(self._decoded(answer, chunk))
-        return kept or ([] if chunk is not None else self._checked(self._decoder.close()))
+        return kept
 
     def _pass_on(self, answer: Answer, show: Show, chunk: bytes) -> bool:
         """Words go on to who reads them where the upstream's socket is read: waking the reader for each of them would

@@ -95,7 +95,8 @@ class Bridge:
     async def open(self, ask: Ask, *, anew: bool = False) -> Turn | Repeat:
         """A turn whose opening write is on its way; or, for the same request again, what stands in for it."""
         self.upstreams.lane.sign = ask.received
-        await self.together()
+        if self.running:
+            await self.together()
         large = ask.request.size >= LARGE
         claimed = await beside(ask.request.size, claims, ask, anew=anew) if large else claims(ask, anew=anew)
         if ask.key.limits is None:
@@ -115,11 +116,10 @@ class Bridge:
                 await admission.settle()  # a repeat asks again if it has to run after all
         return opened
 
-    async def together(self, own: int = 0) -> None:
+    async def together(self) -> None:
         """Requests that come at once go on step by step, all of them: the processor's caches hold the code of one step,
-        not that of the whole way. `own` is how many conversations of the caller's are running."""
-        if len(self.running) > own:
-            await asyncio.sleep(0)
+        not that of the whole way."""
+        await asyncio.sleep(0)
 
     async def _repeat(self, ask: Ask, claimed: tuple[ClaimRow, ...]) -> Repeat | None:
         """What runs already, perhaps in the key's last place, needs no other one to be heard once more."""
@@ -132,10 +132,12 @@ class Bridge:
 
     async def _open(self, ask: Ask, admission: Admission | None, claimed: tuple[ClaimRow, ...]) -> Turn | Repeat:
         prepared = await self.prepare(ask)
-        await self.together()
+        if self.running:
+            await self.together()
         if telemetry.on():
             telemetry.opened(ask, prepared)
-        await trace(self, ask, prepared, claimed)
+        if ask.identity.retry_count:
+            await trace(self, ask, prepared, claimed)
         kind = HostedTurn if prepared.aimed.hosted or prepared.waiting or prepared.offered.listings else Turn
         turn = kind(self, ask, prepared, claimed, admission)
         try:

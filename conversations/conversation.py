@@ -18,21 +18,18 @@ class Sent(Struct, frozen=True):
     body: bytes
 
 
-class Conversation:
+class Conversation(Struct, eq=False):
     """What is known of one conversation."""
 
-    __slots__ = ("latest", "links", "mixed", "nodes", "origins", "rounds", "row", "stored", "turns")
-
-    def __init__(self, row: ConversationRow, *, stored: bool) -> None:
-        self.row = row
-        self.stored = stored  # whether its row is known to be in the database
-        self.latest = 0  # of the turns that are known to have answered
-        self.links: dict[str, Link] = {}
-        self.turns: dict[bytes, int] = {}
-        self.origins: dict[int, Origin] = {}
-        self.nodes: dict[bytes, Node] = {}
-        self.rounds: dict[str, Origin] = {}  # by a tool call that the bridge ran
-        self.mixed: dict[int, bool] = {}  # turn -> whether the bridge ran tools in it, where that was asked
+    row: ConversationRow
+    stored: bool  # whether its row is known to be in the database
+    latest: int = 0  # of the turns that are known to have answered
+    links: dict[str, Link] = {}
+    turns: dict[bytes, int] = {}
+    origins: dict[int, Origin] = {}
+    nodes: dict[bytes, Node] = {}
+    rounds: dict[str, Origin] = {}  # by a tool call that the bridge ran
+    mixed: dict[int, bool] = {}  # turn -> whether the bridge ran tools in it, where that was asked
 
     @property
     def snapshot(self) -> Snapshot:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from conversations.course import Course
@@ -21,17 +22,16 @@ if TYPE_CHECKING:
 HEALINGS = 12  # of one request at one target: as many as it has parameters that can be spared
 
 
-class Errand:
-    def __init__(self, bridge: Bridge, prepared: Prepared, storage: str) -> None:
-        self.prepared = prepared
-        self._storage = storage
-        self.notes: list[Note] = list(prepared.notes)
-        self._bridge = bridge
-        self._course: Course | None = None  # once an attempt has failed
-        self._healed = 0
-        self._asked_again = False
-        self._reminded = False
-        self._goes_on = False
+class Errand(Struct, eq=False):
+    _bridge: Bridge
+    prepared: Prepared
+    _storage: str
+    notes: list[Note]
+    _course: Course | None = None  # once an attempt has failed
+    _healed: int = 0
+    _asked_again: bool = False
+    _reminded: bool = False
+    _goes_on: bool = False
 
     def next_round(self, prepared: Prepared) -> None:
         """The answer goes on after tools that the bridge ran."""

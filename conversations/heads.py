@@ -7,6 +7,7 @@ import msgspec
 
 from conversations.callers import digests_of, secrets_of
 from conversations.lines import KNOWN, LARGEST, Lines
+from translation.client.identity import Identity, identity
 from translation.memo import once
 
 BETAS = b"anthropic-beta"
@@ -27,6 +28,11 @@ class Head:
     def digests(self) -> tuple[str, ...]:
         """Of the keys that the client shows."""
         return digests_of(self.names)
+
+    @once
+    def identity(self) -> Identity:
+        """Whose turn it is, as far as the head tells."""
+        return identity(self.names, "")
 
     @once
     def version(self) -> str:

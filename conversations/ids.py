@@ -108,11 +108,14 @@ def ordered() -> str:
 _PAIRS = [chr(first) + chr(second) for first in ALPHABET[:36] for second in ALPHABET[:36]]
 
 
-@lru_cache(maxsize=8)
 def _digits(number: int) -> str:
-    """A turn has two ids or more, mostly of one millisecond."""
-    upper, lower = divmod(number, 36**4)
-    return _PAIRS[upper // 1296 % 1296] + _PAIRS[upper % 1296] + _PAIRS[lower // 1296] + _PAIRS[lower % 1296]
+    return _upper(number // 1296) + _PAIRS[number % 1296]
+
+
+@lru_cache(maxsize=8)
+def _upper(number: int) -> str:
+    """Those of more than a second, which very many ids have alike."""
+    return _PAIRS[number // 1296**2 % 1296] + _PAIRS[number // 1296 % 1296] + _PAIRS[number % 1296]
 
 
 def tool_use_id() -> str:

@@ -10,18 +10,20 @@ from conversations.store.links import LinkRow
 from translation.events import Event, ToolDropped, ToolEnded, ToolStarted
 from translation.values import Link, Origin
 
-CALLS = (ToolStarted, ToolEnded, ToolDropped)
+CALLS: frozenset[type] = frozenset((ToolStarted, ToolEnded, ToolDropped))
 
 
 def brought(events: list[Event], calls: dict[int, LinkRow], is_taken: Callable[[str], bool]) -> tuple[LinkRow, ...]:
     """What one upstream read brought or completed of `calls`; a call that starts gets its id here, unless its upstream
     has given it one that nobody has.
     """
-    rows = [
-        _row(events, index, event, calls, is_taken) for index, event in enumerate(events) if isinstance(event, CALLS)
-    ]
-    if not rows:
+    if CALLS.isdisjoint(map(type, events)):
         return ()
+    rows = [
+        _row(events, index, event, calls, is_taken)
+        for index, event in enumerate(events)
+        if isinstance(event, ToolStarted | ToolEnded | ToolDropped)
+    ]
     # A call that starts and ends in one read is one row.
     fresh = {row.tool_use_id for row in rows if row.fresh}
     latest = {row.tool_use_id: row for row in rows}

@@ -19,8 +19,8 @@ class _Served:
     __slots__ = ("attempts", "calls", "first", "input", "micros", "output", "read", "seconds", "turns", "written")
 
     def __init__(self) -> None:
-        self.turns: dict[str, int] = {}  # by status
-        self.attempts: dict[str, int] = {}
+        self.turns: defaultdict[str, int] = defaultdict(int)  # by status
+        self.attempts: defaultdict[str, int] = defaultdict(int)
         self.input = self.output = self.read = self.written = self.micros = self.calls = 0
         self.first = Histogram()
         self.seconds = Histogram()
@@ -51,8 +51,8 @@ class Meter:
 
     def turn(self, row: CloseTurn, added_ms: float, notes: Iterable[Note]) -> None:
         self.used(row.usage)
-        served, status = self._served[row.usage[-1].upstream], row.status
-        served.turns[status] = served.turns.get(status, 0) + 1
+        served = self._served[row.usage[-1].upstream]
+        served.turns[row.status] += 1
         if row.first_token_ms:
             served.first.observe(row.first_token_ms / 1000)
         served.seconds.observe(row.duration_ms / 1000)
@@ -67,8 +67,8 @@ class Meter:
     def used(self, entries: Iterable[UsageRow]) -> None:
         """Calls of upstreams, and what they cost."""
         for entry in entries:
-            served, status = self._served[entry.upstream], entry.status
-            served.attempts[status] = served.attempts.get(status, 0) + 1
+            served = self._served[entry.upstream]
+            served.attempts[entry.status] += 1
             served.input += entry.input_tokens
             served.output += entry.output_tokens
             served.read += entry.cache_read

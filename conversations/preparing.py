@@ -36,6 +36,7 @@ from translation.state import Snapshot, Wanted, continues, hydrate, restore, unk
 from translation.values import Message, Note, Request, Text, ToolResult
 
 TOOL_SEARCH = "tool_search_tool"
+NO_NOTES: tuple[Note, ...] = ()
 
 
 class Prepared(Struct, frozen=True):
@@ -97,25 +98,22 @@ async def prepare(
     wants = wanted(request, hashes)
     resolved = await state.resolve(key, request.thread, identity, wants)
     conversation = resolved.conversation
-    asked, hashes = await completed(state, resolved, request, identity, hashes)
+    only_new = identity.append or resolved.base is not None or resolved.cut is not None
+    asked, hashes = await completed(state, resolved, request, identity, hashes) if only_new else (request, hashes)
     received = asked
     if received is not request:
         wants = wanted(received, hashes)
-    snapshot = await _known(state, conversation, wants, identity)
+    elsewhere = identity.grouped
+    snapshot = await state.know(conversation, wants, elsewhere=elsewhere)
     if ToolResult in received.kinds:
         unknown_results(received, snapshot, len(received.messages) - len(request.messages))
-    history: tuple[Message, ...] = ()
-    if (link := continues(received, snapshot)) is not None:
-        received, history = await led_to(state, conversation, received, link)
-    received, notes = restore(received, snapshot, history)
-    received, lost = await rejoin(state, conversation, received, snapshot) if offered.tools else (received, ())
+    received, notes = await _led(state, conversation, received, snapshot) if snapshot.links else (received, NO_NOTES)
+    received, lost = await rejoin(state, conversation, received, snapshot) if offered.tools else (received, NO_NOTES)
     if received is not asked:
         hashes = chain(received.messages)
         wants = wanted(received, hashes)
-        snapshot = await _known(state, conversation, wants, identity)
-    # What was put before the client's first message moves it; the other notes count the whole history already.
-    moved = len(received.messages) - len(asked.messages)
-    restored = (*[replace(note, message=note.message + moved) for note in notes], *lost) if notes or lost else ()
+        snapshot = await state.know(conversation, wants, elsewhere=elsewhere)
+    restored = (*_moved(notes, asked, received), *lost) if notes or lost else NO_NOTES
     stored, waits = await _ran(state, conversation, received, wants) if wants.hosted else (NOTHING_STORED, ())
     if received.tool_choice is not None and received.tool_choice.name:
         check_choice(received, [tool.offer for tool in offered.tools])
@@ -128,6 +126,7 @@ async def prepare(
         aimed = aim(*given) if small else await beside(size, aim, *given)
     except InvalidRequest as error:
         raise told_place(error, hydrated.messages, request.messages) from None
+    told = (*restored, *aimed.notes)
     return Prepared(
         conversation,
         resolved.cut or resolved.base,
@@ -136,11 +135,27 @@ async def prepare(
         hydrated,
         restored,
         aimed,
-        _fresh((*restored, *aimed.notes), conversation, hashes, hydrated, route),
+        _fresh(told, conversation, hashes, hydrated, route) if told else NO_NOTES,
         offered,
         stored,
         waits,
     )
+
+
+async def _led(
+    state: State, conversation: Conversation, asked: Request, snapshot: Snapshot
+) -> tuple[Request, tuple[Note, ...]]:
+    """With everything stored that it answers but does not hold."""
+    history: tuple[Message, ...] = ()
+    if (link := continues(asked, snapshot)) is not None:
+        asked, history = await led_to(state, conversation, asked, link)
+    return restore(asked, snapshot, history)
+
+
+def _moved(notes: tuple[Note, ...], asked: Request, received: Request) -> list[Note]:
+    """What was put before the client's first message moves it; other notes count the whole history already."""
+    moved = len(received.messages) - len(asked.messages)
+    return [replace(note, message=note.message + moved) for note in notes]
 
 
 def aim(hydrated: Request, route: Route, offered: Offered = NOTHING_OFFERED, stored: Stored = NOTHING_STORED) -> Aimed:
@@ -157,7 +172,7 @@ def aim(hydrated: Request, route: Route, offered: Offered = NOTHING_OFFERED, sto
     except InvalidRequest as error:
         raise told_place(error, repaired.messages, hydrated.messages) from None
     lost = adapters.left_out(governed, profile)
-    sent_notes = noted(sent.notes, repaired.messages, hydrated.messages)
+    sent_notes = noted(sent.notes, repaired.messages, hydrated.messages) if sent.notes else NO_NOTES
     notes = (*offer_notes, *policy_notes, *repair_notes, *sent_notes, *lost)
     return Aimed(route, repaired, sent, weight(sent.body), notes, kept)
 
@@ -166,6 +181,8 @@ def _offered(
     request: Request, offered: Offered, *, native: bool
 ) -> tuple[Request, dict[str, Hosted], tuple[Note, ...]]:
     """With the bridge's own tools; without the connector's servers, unless they are passed on to Anthropic."""
+    if not (offered.tools or request.tools or request.mcp_servers):
+        return request, {}, NO_NOTES
     asked = request if native and not offered.connector else without_connector(request)
     lost = bool(request.mcp_servers) and not native and not offered.connector
     what = "mcp_servers: left out, since they were meant for Anthropic's own connector"
@@ -182,7 +199,7 @@ def aim_elsewhere(prepared: Prepared, route: Route) -> Prepared:
     """The same request for another target."""
     aimed = aim(prepared.hydrated, route, prepared.offered, prepared.stored)
     told = (*prepared.restored, *aimed.notes)
-    notes = _fresh(told, prepared.conversation, prepared.chain, prepared.hydrated, route)
+    notes = _fresh(told, prepared.conversation, prepared.chain, prepared.hydrated, route) if told else NO_NOTES
     return replace(prepared, aimed=aimed, notes=notes)
 
 
@@ -209,11 +226,6 @@ def outgoing(request: Request, route: Route) -> Request:
     return request if route.streams or not request.stream else replace(request, stream=False)
 
 
-async def _known(state: State, conversation: Conversation, wants: Wanted, identity: Identity) -> Snapshot:
-    known = await state.know(conversation, wants)
-    return await state.know_elsewhere(conversation, known, wants) if identity.grouped else known
-
-
 async def _ran(
     state: State, conversation: Conversation, received: Request, wants: Wanted
 ) -> tuple[Stored, tuple[Ran, ...]]:
@@ -237,8 +249,6 @@ def _fresh(
     The last answer is stored, but it is told for the first time; to another upstream all of the history is, of which
     one note of each rule is kept.
     """
-    if not notes:
-        return ()
     told, _ = conversation.deepest(hashes)
     switched = False
     for index in range(told - 1, -1, -1):

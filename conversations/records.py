@@ -22,7 +22,7 @@ from translation.adapter import UpstreamRequest
 from translation.errors import BridgeError
 from translation.memo import Memo
 from translation.unicode import well_formed
-from translation.values import Note
+from translation.values import Note, ToolResult
 
 if TYPE_CHECKING:
     from conversations.attempt import Attempt
@@ -95,7 +95,7 @@ def opening(turn: StoredTurn, last: Sent | None) -> Opening:
         state_ms=turn.timings.state,
         blobs=tuple([blob for blob in (system, tools) if blob[0]]) if system[0] or tools[0] else (),
         messages=rows[:ROWS],
-        answered=message_rows.answered(asked),
+        answered=message_rows.answered(asked) if ToolResult in asked.kinds else (),
         claims=turn.claims,
     )
     more = _more(write, rows) if len(rows) > ROWS else ()

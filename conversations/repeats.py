@@ -60,7 +60,7 @@ async def trace(bridge: Bridge, ask: Ask, prepared: Prepared, claimed: tuple[Cla
     """What says that it is a retry is one, also of a request by which nobody could tell that it might be made again:
     the turn of that has no claim, and gets one now.
     """
-    if not ask.identity.retry_count or _who(ask.identity) or len(claimed) != 1 or claimed[0].seconds == NO_TIME:
+    if _who(ask.identity) or len(claimed) != 1 or claimed[0].seconds == NO_TIME:
         return
     asked, received = ask.request, prepared.received
     context = tuple(digest(raw) if raw else b"" for raw in (received.raw_system, received.raw_tools))

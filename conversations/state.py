@@ -67,9 +67,10 @@ class State:
             return _from(conversation, base, cut)
         if identity.session_id:
             return Resolved(await self._named(key, _session(identity), "session", identity))
-        found = await self._recognise(key, wanted.tool_use_ids, wanted.hashes)
-        if found is not None:
-            return Resolved(self._entry(key, found))
+        if wanted.tool_use_ids or wanted.hashes:
+            found = await self._recognise(key, wanted.tool_use_ids, wanted.hashes)
+            if found is not None:
+                return Resolved(self._entry(key, found))
         return Resolved(self._fresh(key, ids.conversation_id(), "new", identity))
 
     async def _continue(self, key: int, message_id: str) -> Resolved:
@@ -102,12 +103,10 @@ class State:
                 if self._has_said(found, hashes):
                     return found
                 break  # servers that only speak like Anthropic repeat their ids: the store knows all that have it
-        if not tools and hashes:
+        if not tools:
             for place in filter(self._hashes.__contains__, zip(repeat(key), reversed(hashes), strict=False)):
                 if (found := self._hashes.use(place)) is not None and self._alive(found):
                     return found
-        if not tools and not hashes:
-            return None
         return await self._store.read(partial(_search, key=key, tools=tools, hashes=hashes), None)
 
     def _alive(self, found: Found) -> bool:
@@ -154,11 +153,15 @@ class State:
 
     # ------------------------------------------------------------ what is known of it
 
-    async def know(self, conversation: Conversation, wanted: Wanted) -> Snapshot:
-        """A snapshot that holds everything stored about what the request mentions."""
-        if not conversation.stored:
+    async def know(self, conversation: Conversation, wanted: Wanted, *, elsewhere: bool = False) -> Snapshot:
+        """A snapshot that holds all that is stored of what the request mentions, maybe in other conversations too."""
+        if conversation.stored:
+            await self._learn(conversation, wanted)
+        else:
             self.hits += 1
-            return conversation.snapshot
+        return await self._know_elsewhere(conversation, wanted) if elsewhere else conversation.snapshot
+
+    async def _learn(self, conversation: Conversation, wanted: Wanted) -> None:
         missing = tuple(filterfalse(conversation.links.__contains__, wanted.tool_use_ids))
         # A message whose place is known may be an answer all the same whose state is not.
         hashes = tuple(filterfalse(conversation.turns.__contains__, wanted.hashes))
@@ -168,13 +171,13 @@ class State:
             conversation.learn(await self._store.read(job, NOTHING_KNOWN))
         else:
             self.hits += 1
-        return conversation.snapshot
 
-    async def know_elsewhere(self, conversation: Conversation, known: Snapshot, wanted: Wanted) -> Snapshot:
+    async def _know_elsewhere(self, conversation: Conversation, wanted: Wanted) -> Snapshot:
         """With what other conversations of the key have called and answered. Not cached: these end when they are ended.
 
         Whoever goes on with another's history begins with it: answers after the first of one's own are nobody else's.
         """
+        known = conversation.snapshot
         missing = tuple(filterfalse(known.links.__contains__, wanted.tool_use_ids))
         told = tuple(takewhile(lambda hash_: not known.turns.get(hash_), wanted.hashes))
         if not missing and not told:

@@ -56,7 +56,7 @@ class StoredTurn:
     ) -> None:
         self.bridge = bridge
         self.ask = ask
-        self.errand = Errand(bridge, prepared, ask.key.storage)
+        self.errand = Errand(bridge, prepared, ask.key.storage, [*prepared.notes])
         self.claims = claims
         self.admission = admission
         self.recorded = prepared.aimed.sent  # what the store has as this turn's request
@@ -195,6 +195,7 @@ class StoredTurn:
     async def _close(
         self, status: str, error: BridgeError | None, message: MessageRow | None, returned: str, *, late: bool = False
     ) -> None:
+        self._let_go()
         self._closed = True
         self.timings.duration = self.elapsed
         self.errand.over(error)
@@ -214,6 +215,9 @@ class StoredTurn:
         if telemetry.on():
             telemetry.closed(self, row)
         self.bridge.meter.turn(row, self.timings.state, self.errand.notes)
+
+    def _let_go(self) -> None:
+        """Nothing more is read for it."""
 
     async def _settle(self, row: CloseTurn) -> None:
         if self.admission is not None:

@@ -20,7 +20,7 @@ from conversations.limits import Admission
 from conversations.storable import words
 from conversations.store import patience
 from conversations.store.reads import Node
-from conversations.store.writes import ClaimRow, MessageRow, StaleConversation
+from conversations.store.writes import ClaimRow, StaleConversation
 from conversations.stored_turn import StoredTurn
 from translation.adapter import Writer
 from translation.errors import BridgeError, StoreUnavailable, UpstreamFault
@@ -196,7 +196,8 @@ class Turn(StoredTurn):
         self.attempt.close()
         self.bridge.leave(self)
         self.bridge.state.forget(self.conversation.row.id)
-        self.errand = Errand(self.bridge, await self.bridge.prepare(self.ask), self.ask.key.storage)
+        prepared = await self.bridge.prepare(self.ask)
+        self.errand = Errand(self.bridge, prepared, self.ask.key.storage, [*prepared.notes])
         self.calls, self.done = {}, False
         self.attempt = self._new_attempt()
         await self._submit()
@@ -273,7 +274,8 @@ class Turn(StoredTurn):
     async def _complete(self, finished: Finished) -> list[WireEvent]:
         """Store the answer, then end the message."""
         self._record(None)
-        await self.bridge.together(own=1)
+        if len(self.bridge.running) > 1:
+            await self.bridge.together()
         # A short answer is complete in the read that begins it.
         self.timings.first_token = self.timings.first_token or self.elapsed
         await self._count(finished)
@@ -310,12 +312,9 @@ class Turn(StoredTurn):
             self.usage = await estimates.counted(target.upstream, target.model, body, self.accumulator.content)
             self.notes.append(Note("degradation", "usage-estimated", "the upstream reported no usage; it is estimated"))
 
-    async def _close(
-        self, status: str, error: BridgeError | None, message: MessageRow | None, returned: str, *, late: bool = False
-    ) -> None:
+    def _let_go(self) -> None:
         self.attempt.close()
         self.bridge.leave(self)
-        await super()._close(status, error, message, returned, late=late)
 
     def _finish_in_background(self, status: str, error: BridgeError | None) -> None:
         if self.audience is not None:

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from msgspec import Struct
+
 from conversations.conversation import Conversation
 from conversations.records import Opening
 from conversations.store import Store
@@ -14,18 +16,17 @@ from translation.errors import StoreUnavailable
 HOLD_SECONDS = 0.05
 
 
-class TurnRows:
+class TurnRows(Struct, eq=False):
     """The opening is made once the upstream's request is on its way, and held for a moment: a turn that is over by then
     is written once. Whatever must not be shown before it is stored waits for `opened`, which ends the holding.
     """
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._build: Callable[[], Opening] | None = None
-        self._held: Opening | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._conversation: Conversation | None = None
-        self._opened: asyncio.Future[Any] | None = None
+    _store: Store
+    _build: Callable[[], Opening] | None = None
+    _held: Opening | None = None
+    _timer: asyncio.TimerHandle | None = None
+    _conversation: Conversation | None = None
+    _opened: "asyncio.Future[Any] | None" = None
 
     @property
     def stored(self) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from translation.arguments import is_object
 from translation.events import (
@@ -39,30 +40,30 @@ STREAMED = {
 HOSTED = b'"mcp_tool_use"'  # has its input from the start, unless Anthropic streams it
 
 
-class Accumulator:
+class Accumulator(Struct, eq=False):
     """`feed` as the stream goes; `content` is the message's blocks so far, as JSON. Pieces of blocks, which are most of
     what is fed, are put together when somebody asks for it."""
 
-    def __init__(self) -> None:
-        self.said: list[WireEvent] = []  # for whoever comes later
-        self.id = ""
-        self.model = ""
-        self.stop_reason: str | None = None
-        self.sequence = ""
-        self.explanation = ""
-        self.usage = Usage()
-        self.body = b""  # the whole answer as the upstream wrote it, where it is passed on
-        self._blocks: list[tuple[bytes, dict[str, list[str]]]] = []
-        self._pieces: list[BlockDelta] = []  # that have yet to be put together
-        self._content: bytes | None = None  # while nothing is added to the blocks
+    said: list[WireEvent] = []  # for whoever comes later
+    id: str = ""
+    model: str = ""
+    stop_reason: str | None = None
+    sequence: str = ""
+    explanation: str = ""
+    usage: Usage = Usage()
+    body: bytes = b""  # the whole answer as the upstream wrote it, where it is passed on
+    _blocks: list[tuple[bytes, dict[str, list[str]]]] = []
+    _pieces: list[BlockDelta] = []  # that have yet to be put together
+    _content: bytes | None = None  # while nothing is added to the blocks
 
     def feed(self, events: list[WireEvent]) -> None:
         self.said += events
         for event in events:
-            if type(event) is BlockDelta:
-                self._pieces.append(event)
-            elif (note := _NOTED.get(type(event))) is not None:
-                note(self, event)
+            kind = type(event)
+            if kind is BlockDelta:
+                self._pieces.append(event)  # type: ignore[arg-type]  # mypy narrows the type itself only
+            elif kind in _NOTED:
+                _NOTED[kind](self, event)
 
     def _relayed(self, relayed: Relayed) -> None:
         if relayed.whole:
@@ -143,6 +144,8 @@ def _whole(block: bytes, parts: dict[str, list[str]]) -> bytes:
     for field, texts in parts.items():
         joined = well_formed("".join(texts))
         match field:
+            case "text" | "thinking":
+                value[field] = joined
             case "input":
                 # A call that was cut off has been shown in part; what is kept must be JSON.
                 value[field] = msgspec.Raw(joined.encode() if is_object(joined.strip()) else b"{}")
@@ -150,11 +153,9 @@ def _whole(block: bytes, parts: dict[str, list[str]]) -> bytes:
                 value[field] = [msgspec.Raw(well_formed(text).encode()) for text in texts]
             case "signature":
                 value[field] = well_formed(texts[-1])
-            case "":  # each field of such a delta is the block's, as the SDKs read it
+            case _:  # each field of such a delta is the block's, as the SDKs read it
                 for text in texts:
                     value |= msgspec.json.decode(well_formed(text), type=dict[str, msgspec.Raw]) | {
                         "type": value["type"]
                     }
-            case _:
-                value[field] = joined
     return msgspec.json.encode(value)

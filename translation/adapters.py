@@ -35,6 +35,7 @@ ADAPTERS: dict[str, Adapter] = {
 
 
 CHAT = ("openai_chat", "minimax")
+NONE_EAGER: frozenset[str] = frozenset()
 
 
 def adapter(profile: Profile) -> Adapter:
@@ -43,13 +44,16 @@ def adapter(profile: Profile) -> Adapter:
 
 def left_out(request: Request, profile: Profile) -> tuple[Note, ...]:
     """What only another dialect has. To Anthropic goes all that its own clients wrote."""
-    told = profile.dialect == "anthropic" and bool(request.body)
-    return (*_other_parameters(request, profile), *(() if told else unheard(request, profile)))
+    other = _other_parameters(request, profile) if request.extras else ()
+    if profile.dialect == "anthropic" and request.body:
+        return other
+    lost = unheard(request, profile)
+    return (*other, *lost) if other else lost
 
 
 def _other_parameters(request: Request, profile: Profile) -> tuple[Note, ...]:
     """Chat parameters."""
-    if not request.extras or profile.dialect in CHAT:
+    if profile.dialect in CHAT:
         return ()
     names = ", ".join(name for name in given(request) if name not in profile.extras)
     return (Note("degradation", "parameter-dropped", f"{profile.title} takes no {names}"),) if names else ()
@@ -72,12 +76,12 @@ def writer(profile: Profile, request: Request, message_id: str, hosted: Mapping[
         shown = "omitted"
     return BlockWriter(
         signature=OUR_SIGNATURE + message_id,
-        eager=frozenset(compress(map(NAME, request.tools), map(EAGER, request.tools))),
+        eager=frozenset(compress(map(NAME, request.tools), map(EAGER, request.tools))) if request.tools else NONE_EAGER,
         thinking=shown,
         live=request.stream,
         hosted=hosted or NONE_HOSTED,
         toolsets={tool.name: tool.toolset for tool in request.tools if tool.toolset}
-        if any(map(TOOLSET, request.tools))
+        if request.tools and any(map(TOOLSET, request.tools))
         else NO_TOOLSETS,
     )
 

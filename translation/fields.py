@@ -49,9 +49,12 @@ class _Management(Struct):
 def unheard(request: Request, profile: Profile) -> tuple[Note, ...]:
     """What this upstream is not told. Raises for a field that it would be wrong to go on without."""
     lost = [*_fields(request, profile)] if request.others else []
-    lost += _thinking(request.thinking) if request.thinking is not None else ()
-    lost += _tools(request.tools) if any(map(CALLERS, request.tools)) else ()
-    lost += [f"messages: {name} of a message" for name in _message_options(request)]
+    if request.thinking is not None:
+        lost += _thinking(request.thinking)
+    if any(map(CALLERS, request.tools)):
+        lost += _tools(request.tools)
+    if any(map(_OPTIONS, request.messages)):
+        lost += [f"messages: {name} of a message" for name in _message_options(request)]
     if not lost:
         return ()
     return tuple(Note("degradation", "field-ignored", f"{what} is not told to {profile.title}") for what in lost)

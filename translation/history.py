@@ -46,6 +46,8 @@ NO_CONTENT = Text("(no content)")
 
 def repair(request: Request, profile: Profile) -> tuple[Request, tuple[Note, ...]]:
     """The request in legal form and what had to be done for it; the same object when that was nothing."""
+    if not request.tools and len(request.messages) == 1 and _is_plain(request.messages[0]):
+        return request, ()
     notes: list[Note] = []
     native = profile.dialect == "anthropic"
     given: Sequence[Message] = request.messages
@@ -69,6 +71,11 @@ def repair(request: Request, profile: Profile) -> tuple[Request, tuple[Note, ...
     if len(messages) == len(request.messages) and all(map(is_, messages, request.messages)):
         return request, tuple(notes)
     return replace(request, messages=messages), tuple(notes)
+
+
+def _is_plain(message: Message) -> bool:
+    """Whether it is a user's, and legal in itself everywhere."""
+    return message.role == "user" and outline(message).answered == () and Other not in message.kinds
 
 
 def _spoken_to_all(

@@ -35,12 +35,17 @@ class ToolNames:
     def __init__(self, names: Iterable[str], limit: int = 64, *, letter_first: bool = False) -> None:
         self._limit = limit
         self._form = LETTER_FIRST if letter_first else LEGAL
-        given = tuple(names)
-        # Legal names first: an alias gives way to a tool that really has that name.
-        legal = tuple(compress(given, map(_is_legal, given, repeat(limit), repeat(self._form))))
-        self._upstream = dict(zip(legal, legal, strict=True))
-        self._taken = set(legal)
+        self._upstream: dict[str, str] = {}
+        self._taken: set[str] = set()
         self.changed: tuple[tuple[str, str], ...] = ()  # (upstream name, client name) of those whose name is not kept
+        if given := tuple(names):
+            self._offer(given)
+
+    def _offer(self, given: tuple[str, ...]) -> None:
+        """Legal names first: an alias gives way to a tool that really has that name."""
+        legal = tuple(compress(given, map(_is_legal, given, repeat(self._limit), repeat(self._form))))
+        self._upstream.update(zip(legal, legal, strict=True))
+        self._taken.update(legal)
         if len(legal) < len(given):
             for name in given:
                 self.upstream(name)

@@ -6,6 +6,8 @@ Lines end in CR, LF or CRLF and nowhere else (U+2028 is data); a chunk may end i
 import json
 import re
 
+from msgspec import Struct
+
 from translation.errors import UpstreamProtocolError
 
 BETWEEN = re.compile(r"\s*+(?:data:)?+\s*+")
@@ -16,16 +18,15 @@ PINGS = {b"ping", b"heartbeat", b"keepalive", b"keep-alive"}
 MAX_EVENT = 16 * 1024 * 1024  # one event larger than this is not an answer
 
 
-class SSEDecoder:
+class SSEDecoder(Struct, eq=False):
     """`feed` returns (event name, data) pairs; the name is "" when there is no `event:` line."""
 
-    def __init__(self) -> None:
-        self._buffer = b""  # an unfinished line
-        self._name = ""
-        self._data: list[bytes] = []
-        self._size = 0
-        self._started = False  # a byte order mark may only come first
-        self._between = False  # two events: nothing is left of what came before
+    _buffer: bytes = b""  # an unfinished line
+    _name: str = ""
+    _data: list[bytes] = []
+    _size: int = 0
+    _started: bool = False  # a byte order mark may only come first
+    _between: bool = False  # two events: nothing is left of what came before
 
     def feed(self, chunk: bytes) -> list[tuple[str, bytes]]:
         if self._between and (events := whole_events(chunk)) is not None:

@@ -33,14 +33,13 @@ def without_halves(data: bytes) -> bytes:
     return ESCAPES.sub(lambda escape: b"\\ufffd" if escape[1] else escape[0], data)
 
 
-class Halves:
+class Halves(msgspec.Struct, eq=False):
     """Characters that an upstream cuts in two, half of one at the end of an event and half at the start of the next.
 
     Servers in JavaScript do, where they cut a text by its length.
     """
 
-    def __init__(self) -> None:
-        self.open = b""  # the first half, until the second comes
+    open: bytes = b""  # the first half, until the second comes
 
     def joined(self, data: bytes) -> bytes:
         """The event with whole characters; a half without the other stays, and cannot be read."""

@@ -178,13 +178,13 @@ class BlockWriter:
 
     def _event(self, event: Event, out: list[WireEvent]) -> None:
         match event:
+            case Finished() | Failed():
+                pass  # the bridge ends the message with `finish`, or the stream with an error
             case TextDelta() | ThinkingDelta() | Citation() | WholeBlock():
-                if self._blocked():
+                if self._waiting or isinstance(self._open, _Call):
                     self._waiting.append(event)
                 else:
                     self._write(event, out)
-            case Finished() | Failed():
-                pass  # the bridge ends the message with `finish`, or the stream with an error
             case ToolStarted():
                 self._start_call(event, out)
             case ToolArguments():
@@ -199,9 +199,6 @@ class BlockWriter:
                 raise UpstreamProtocolError("a frame of the client's own dialect belongs to the relay writer")
             case _:
                 assert_never(event)
-
-    def _blocked(self) -> bool:
-        return isinstance(self._open, _Call) or bool(self._waiting)
 
     def _write(self, event: TextDelta | ThinkingDelta | Citation | WholeBlock, out: list[WireEvent]) -> None:
         match event:

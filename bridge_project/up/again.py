@@ -2,7 +2,9 @@
 parser made of one need not be made again. Only a request that came whole, in one read, is looked for."""
 
 import re
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from conversations.lines import KNOWN, LARGEST, Lines, split
 
@@ -11,7 +13,7 @@ _TOLD = re.compile(rb"\r\n[Cc]ontent-[Ll]ength: ?([0-9]{1,7})(?=\r\n)")
 _END = b"\r\n\r\n"
 
 
-class Whole(NamedTuple):
+class Whole(Struct, frozen=True, gc=False):
     """A request that came at once."""
 
     head: bytes  # without the digits of its length
@@ -19,7 +21,7 @@ class Whole(NamedTuple):
     body: bytes
 
 
-class Known(NamedTuple):
+class Known(Struct, frozen=True):
     scope: dict[str, Any]  # as ASGI has it, but for what is the connection's
     lines: Lines
 
@@ -30,10 +32,12 @@ known_heads: dict[bytes, Known] = {}
 def cut(data: bytes) -> Whole | None:
     end = data.find(_END, 0, LARGEST)
     told = _TOLD.search(data, 0, end + 2) if end > 0 else None
-    if told is None or int(told[1]) != len(data) - end - 4:
+    if told is None:
         return None
-    start, stop = told.span(1)
-    return Whole(data[:start] + data[stop:end], told[1], data[end + 4 :])
+    length, (start, stop) = told[1], told.span(1)
+    if int(length) != len(data) - end - 4:
+        return None
+    return Whole(data[:start] + data[stop:end], length, data[end + 4 :])
 
 
 def remember(head: bytes, scope: Any) -> None:

@@ -64,7 +64,7 @@ class Cycle(RequestResponseCycle):
             await self.flow.drain()
         if self.disconnected:
             return
-        lines = [name + b": " + value for name, value in (*self.default_headers, *headers)]
+        lines = [*map(b": ".join, self.default_headers), *map(b": ".join, headers)]
         if HEADER_VALUE_RE.search(b"".join(lines)):
             raise RuntimeError("Invalid HTTP header value.")
         if not self.keep_alive:

@@ -71,8 +71,8 @@ class Requests(HttpToolsProtocol):
 
     def _is_between(self) -> bool:
         """Whether the parser is where a request begins, and none is being answered."""
-        over = getattr(self.cycle, "response_complete", True) and not getattr(self.cycle, "more_body", False)
-        return over and not self._heading
+        cycle = cast("Cycle | None", self.cycle)  # there is none before the first request
+        return not self._heading and (cycle is None or (cycle.response_complete and not cycle.more_body))
 
     def _is_simple(self) -> bool:
         """Whether what has come is one request, whole, of which all but its length is in the head's other bytes."""
@@ -86,9 +86,8 @@ class Requests(HttpToolsProtocol):
         self._came()
         self.expect_100_continue = False
         self.headers = [*known.lines, (LENGTH, whole.length)]
-        peers = {"server": self.server, "client": self.client, "scheme": self.scheme}
-        own = {"headers": self.headers, "state": self.app_state.copy()}
-        self.scope = cast("Any", {**known.scope, **peers, **own})
+        own = {"server": self.server, "client": self.client, "scheme": self.scheme, "headers": self.headers}
+        self.scope = cast("Any", {**known.scope, **own, "state": self.app_state.copy()})
         self.cycle = cycle = self._cycle(known.lines, whole.length, keep_alive=True)
         cycle.body, cycle.more_body = cast("bytearray", whole.body), False  # which is only read
         cycle.message_event.set()

@@ -1,6 +1,6 @@
 """Requests and responses of the lean handler: what Django's own cost more than the work of a turn.
 
-They are Django's types, so that a ninja operation takes and returns them like any other.
+They are Django's types, so that the functions of ninja operations take and return them like any other.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -24,14 +24,9 @@ class LeanRequest(HttpRequest):
 
     def __init__(self, scope: Mapping[str, Any], head: Head, request_id: str) -> None:
         # HttpRequest.__init__ builds five dictionaries that nobody reads on these paths.
-        self.scope = scope
-        self.method = scope["method"]
-        self.path = self.path_info = scope["path"]
+        self.method, self.path = scope["method"], scope["path"]
         self.head = head
         self.request_id = request_id
-        self.META = {}
-        self.COOKIES = {}
-        self.resolver_match = None
 
 
 class LeanResponse(HttpResponse):
@@ -48,7 +43,3 @@ class LeanResponse(HttpResponse):
         self.lean_headers = headers
         self.lean_body = body
         self.lean_stream = stream
-        # For code that only knows Django's response (tests, logs of the stock handler).
-        self._charset = "utf-8"
-        self._reason_phrase = None
-        self.status_code = status

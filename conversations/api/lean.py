@@ -57,28 +57,24 @@ async def _serve(operation: Operation, refuse: Refuse, request: LeanRequest, cyc
     client = request.client = Client()
     unwatch = cycle.watch(client.leave)
     try:
-        await _answer(operation, refuse, request, cycle)
+        try:
+            response = await operation(request)
+        except BridgeError as error:
+            response = _told(refuse, error, request.request_id)
+        except Exception:  # the last resort: a fault of ours must look like one
+            log.exception("request %s failed", request.request_id)
+            response = refused(refuse(OwnFault("internal error"), request.request_id))
+        if response.lean_stream is None:
+            await cycle.answer(response.lean_status, response.lean_headers, response.lean_body)
+        else:
+            await cycle.begin(response.lean_status, response.lean_headers)
+            await response.lean_stream(cycle.write)
+            await cycle.end()
     except asyncio.CancelledError:
         if not client.gone:  # cancelled by the server, not by the client's leaving
             raise
     finally:
         unwatch()
-
-
-async def _answer(operation: Operation, refuse: Refuse, request: LeanRequest, cycle: Cycle) -> None:
-    try:
-        response = await operation(request)
-    except BridgeError as error:
-        response = _told(refuse, error, request.request_id)
-    except Exception:  # the last resort: a fault of ours must look like one
-        log.exception("request %s failed", request.request_id)
-        response = refused(refuse(OwnFault("internal error"), request.request_id))
-    if response.lean_stream is None:
-        await cycle.answer(response.lean_status, response.lean_headers, response.lean_body)
-    else:
-        await cycle.begin(response.lean_status, response.lean_headers)
-        await response.lean_stream(cycle.write)
-        await cycle.end()
 
 
 def _told(refuse: Refuse, error: BridgeError, request_id: str) -> LeanResponse:

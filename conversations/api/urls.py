@@ -16,7 +16,6 @@ from ninja.errors import ValidationError
 
 from conversations.api import conversations, hosted_tools, messages, models, openai
 from conversations.api.cold import refusal
-from conversations.api.exchange import LeanRequest
 from conversations.api.incoming import COLD_LIMIT
 from translation.errors import BridgeError, Forbidden, InvalidRequest, NotFound, OwnFault, StoreUnavailable, TooLarge
 
@@ -25,14 +24,7 @@ log = logging.getLogger(__name__)
 AWAY = (OperationalError, InterfaceError)
 
 
-class BridgeAPI(NinjaAPI):
-    def create_temporal_response(self, request: HttpRequest) -> HttpResponse:
-        """Where an operation could leave headers: those of the lean handler make their own response, and need none."""
-        return UNUSED if isinstance(request, LeanRequest) else super().create_temporal_response(request)
-
-
-UNUSED = HttpResponse()
-api = BridgeAPI(title="Toolbridge", version="1", docs_url="/docs", openapi_url="/openapi.json", urls_namespace="bridge")
+api = NinjaAPI(title="Toolbridge", version="1", docs_url="/docs", openapi_url="/openapi.json", urls_namespace="bridge")
 api.add_router("/v1", messages.router)
 api.add_router("/v1", openai.router)
 api.add_router("/v1", models.router)
@@ -42,8 +34,6 @@ api.add_router("/v1", hosted_tools.router)
 
 @api.exception_handler(BridgeError)
 def refused(request: HttpRequest, error: BridgeError) -> HttpResponse:
-    if isinstance(request, LeanRequest):
-        raise error
     return refusal(request, error)
 
 

@@ -308,6 +308,8 @@ class CloseTurn(Struct, frozen=True, kw_only=True):
 
     def _tokens(self) -> tuple[int, ...]:
         """Of the attempts that the answer is made of: one, or as many as there were rounds."""
+        if len(self.usage) == 1:
+            return self.usage[0].tokens
         told = [entry.tokens for entry in self.usage if entry.status != "error"] or [self.usage[-1].tokens]
         return tuple(map(sum, zip(*told, strict=True)))
 

@@ -6,6 +6,7 @@ they were written.
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from translation.client import options
 from translation.client.blocks import InMessage, blocks, values
@@ -22,6 +23,7 @@ MAX_MESSAGES = 100_000
 MAX_INTEGER = 2**31 - 1
 NULL = Raw(b"null")
 # fmt: off
+FREQUENT = frozenset({"model", "messages", "max_tokens", "system", "stream", "thread"})
 CARRIED = frozenset({
     "model", "messages", "max_tokens", "system", "tools", "tool_choice", "stream", "temperature", "top_p", "top_k",
     "stop_sequences", "thinking", "output_config", "output_format", "metadata", "thread", "mcp_servers",
@@ -68,19 +70,31 @@ def parse(body: bytes, version: str, betas: tuple[str, ...], *, counting: bool =
     if version != VERSIONS[0]:
         _refuse_sampling(fields, version)
     thread = options.thread(fields["thread"]) if "thread" in fields else None
-    offered = tools(fields["tools"], betas) if "tools" in fields else ()
+    request = Request(
+        model=model_of(fields),
+        messages=_messages(fields, thread),
+        max_tokens=0 if counting and "max_tokens" not in fields else _natural(fields, "max_tokens"),
+        system=parse_system(fields["system"]) if "system" in fields else (),
+        stream=decode(_FLAG, fields["stream"], "stream") if "stream" in fields else False,
+        thread=thread,
+        version=version,
+        betas=betas,
+        body=body,
+        size=len(body),
+        raw_system=bytes(fields["system"]) if "system" in fields else b"",
+    )
+    return request if fields.keys() <= FREQUENT else _with_options(request, fields)
+
+
+def _with_options(request: Request, fields: Fields) -> Request:
     output = options.output_config(fields["output_config"]) if "output_config" in fields else options.NO_OUTPUT
     schema = output.schema
     if not schema and "output_format" in fields:
         schema = options.output_format(fields["output_format"])
-    return Request(
-        model=model_of(fields),
-        messages=_messages(fields, thread),
-        max_tokens=0 if counting and "max_tokens" not in fields else _max_tokens(fields),
-        system=parse_system(fields["system"]) if "system" in fields else (),
-        tools=offered,
+    return replace(
+        request,
+        tools=tools(fields["tools"], request.betas) if "tools" in fields else (),
         tool_choice=tool_choice(fields["tool_choice"]) if "tool_choice" in fields else None,
-        stream=decode(_FLAG, fields["stream"], "stream") if "stream" in fields else False,
         temperature=_bounded(fields, "temperature") if "temperature" in fields else None,
         top_p=_bounded(fields, "top_p") if "top_p" in fields else None,
         top_k=_natural(fields, "top_k") if "top_k" in fields else None,
@@ -89,14 +103,8 @@ def parse(body: bytes, version: str, betas: tuple[str, ...], *, counting: bool =
         effort=output.effort,
         output_schema=schema,
         user_id=options.user_id(fields["metadata"]) if "metadata" in fields else "",
-        thread=thread,
         mcp_servers=_mcp_servers(fields["mcp_servers"]) if "mcp_servers" in fields else b"",
-        version=version,
-        betas=betas,
         others=(*_others(fields), *output.others) if output.others or not fields.keys() <= CARRIED else (),
-        body=body,
-        size=len(body),
-        raw_system=bytes(fields.get("system", b"")),
         raw_tools=bytes(fields.get("tools", b"")),
     )
 
@@ -176,13 +184,8 @@ def parse_system(raw: Raw | bytes) -> tuple[Text, ...]:
     return tuple(found)
 
 
-def _max_tokens(fields: Fields) -> int:
-    required(fields, "max_tokens")
-    return _natural(fields, "max_tokens")
-
-
 def _natural(fields: Fields, path: str) -> int:
-    value = decode(_INTEGER, fields[path], path)
+    value = decode(_INTEGER, required(fields, path), path)
     if value < 0:
         raise wrong(path, "Input should be greater than or equal to 0")
     if value > MAX_INTEGER:

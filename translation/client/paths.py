@@ -34,7 +34,7 @@ class _Message(msgspec.Struct, gc=False):
 T = TypeVar("T")
 Fields = dict[str, msgspec.Raw]
 
-_NULL = memoryview(b"null")
+_NULL = msgspec.Raw(b"null")
 _FIELDS = msgspec.json.Decoder(Fields)
 _ANYTHING = msgspec.json.Decoder()
 _NAME = msgspec.json.Decoder(str)
@@ -137,10 +137,11 @@ def split(body: bytes) -> Fields:
         raise unreadable(body, error) from None
     if len(fields) > MAX_FIELDS:
         raise InvalidRequest(f"The request body has more than {MAX_FIELDS} fields")
-    given = {name: raw for name, raw in fields.items() if memoryview(raw) != _NULL}
+    if _NULL in fields.values():
+        fields = {name: raw for name, raw in fields.items() if raw != _NULL}
     if len(body) > CROWD and body.count(b",") > CROWD:
-        _look_over(given)
-    return given
+        _look_over(fields)
+    return fields
 
 
 def _look_over(fields: Fields) -> None:

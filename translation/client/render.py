@@ -107,7 +107,10 @@ def _message(id_: str, model: str, content: msgspec.Raw, usage: Usage) -> dict[s
 
 
 def _stop(reason: str | None, sequence: str, explanation: str) -> dict[str, object]:
-    stop: dict[str, object] = {"stop_reason": reason, "stop_sequence": well_formed(sequence) or None}
+    stop: dict[str, object] = {
+        "stop_reason": reason,
+        "stop_sequence": (well_formed(sequence) or None) if sequence else None,
+    }
     if reason == "refusal":
         text = well_formed(explanation) or None
         stop["stop_details"] = {"type": "refusal", "category": None, "explanation": text}

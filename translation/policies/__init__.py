@@ -6,6 +6,7 @@ the adapters; what makes a history legal is `translation.history`: these are alw
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 
 from translation.policies.loops import Watch, flag_loop, remind_of_loop, retry_repeated_call, watch, with_reminder
 from translation.policies.policy import Policy
@@ -13,7 +14,7 @@ from translation.policies.system import add_guardrail, add_guidance, strip_billi
 from translation.policies.texts import drop_echo, drop_old_text, drop_repeated_text, strip_turn_reminders
 from translation.policies.tools import answer_after_results, narrow_to_reading
 from translation.providers.profile import Profile
-from translation.values import Note, Request
+from translation.values import Note, Request, ToolResult, ToolUse
 
 Rule = Callable[[Request, Policy, list[Note]], Request]
 
@@ -53,6 +54,8 @@ CONSERVATIVE: tuple[Rule, ...] = (
     add_guardrail,
     add_guidance,
 )
+OF_SYSTEM = frozenset((strip_billing_header, strip_system_reminders))  # they read nothing else
+OF_CALLS = frozenset((drop_echo, flag_loop, remind_of_loop))  # and of their results
 PROFILES = {"agentic": AGENTIC, "conservative": CONSERVATIVE}
 ALWAYS = (strip_billing_header,)  # no prompt cache would survive it
 SWITCHES = tuple(rule.__name__ for rule in RULES if rule not in ALWAYS)
@@ -63,9 +66,18 @@ def apply(request: Request, profile: Profile, policy: Policy) -> tuple[Request, 
     if profile.dialect == "anthropic":
         return request, ()
     notes: list[Note] = []
-    for rule in rules(policy):
+    kinds = request.kinds
+    calls = ToolUse in kinds or ToolResult in kinds
+    for rule in _apt(policy, system=bool(request.system), calls=calls):
         request = rule(request, policy, notes)
     return request, tuple(notes)
+
+
+@lru_cache(maxsize=256)
+def _apt(policy: Policy, *, system: bool, calls: bool) -> tuple[Rule, ...]:
+    """Those that may find something in a request with a system prompt, or calls, or without."""
+    idle = (frozenset() if system else OF_SYSTEM) | (frozenset() if calls else OF_CALLS)
+    return tuple([rule for rule in rules(policy) if rule not in idle])
 
 
 def rules(policy: Policy) -> tuple[Rule, ...]:

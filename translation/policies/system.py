@@ -14,14 +14,12 @@ OPENING, CLOSING = "<system-reminder>", "</system-reminder>"
 
 def strip_billing_header(request: Request, policy: Policy, notes: list[Note]) -> Request:
     """R2: Claude Code's billing header differs in every request, and would cost every prompt cache its prefix."""
-    if not request.system:
-        return request
     return _cut(request, _without_header, "the billing header was left out of the system prompt", notes)
 
 
 def strip_system_reminders(request: Request, policy: Policy, notes: list[Note]) -> Request:
     """R2: `<system-reminder>` hints in the system prompt are Claude Code's own, and mean nothing to other models."""
-    if not request.system or not any(OPENING in block.text for block in request.system):
+    if not any(OPENING in block.text for block in request.system):
         return request
     return _cut(request, without_reminders, "reminders were left out of the system prompt", notes)
 

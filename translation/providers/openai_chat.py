@@ -21,7 +21,7 @@ from translation.patterns import matches
 from translation.providers.openai_chat_messages import History
 from translation.providers.openai_chat_search import told
 from translation.providers.openai_chat_state import stripped
-from translation.providers.openai_chat_stream import ChatDecoder
+from translation.providers.openai_chat_stream import chat_decoder
 from translation.providers.openai_chat_tools import Offer, degraded, offer
 from translation.refusals import refusal
 from translation.stopping import stopping
@@ -65,7 +65,8 @@ class OpenAIChat:
         body |= offered.parameters
         if request.messages and request.messages[-1].role == "assistant":
             body |= profile.prefill_params
-        body |= _extras(request, target, notes)
+        if request.extras:
+            body |= _extras(request, target, notes)
         body = _remedied(body, target, notes)
         history = History(request, target, names)
         body["messages"] = history.messages(system)
@@ -79,10 +80,11 @@ class OpenAIChat:
 
     def decoder(self, request: Request, target: Target, sent: UpstreamRequest, content_type: str) -> Decoder:
         """Stream or whole JSON is seen from the bytes: servers send either under any content type."""
-        decoder: Decoder = ChatDecoder(request, target, sent)
+        decoder: Decoder = chat_decoder(request, target, sent)
         if request.tools and target.profile.calls_in_text:
             decoder = in_text(decoder, request, sent)
-        decoder = told(decoder, request, sent)
+        if request.tools:
+            decoder = told(decoder, request, sent)
         if request.output_schema:
             decoder = unfenced(decoder, sent)
         return stopping(decoder, _stops(request, target)[1]) if request.stop_sequences else decoder
@@ -111,7 +113,9 @@ def _limits(request: Request, target: Target, notes: list[Note]) -> Json:
     out: Json = {}
     if not request.open_ended:
         out[field] = answer_tokens(request, profile.max_output, notes)
-    stops, others = _stops(request, target) if request.stop_sequences else ((), ())
+    if not request.stop_sequences:
+        return out
+    stops, others = _stops(request, target)
     if others:
         what = f"{target.model} takes {len(stops)} of {len(stops) + len(others)}: the bridge stops at the others"
         notes.append(degraded("stop-sequences", what))
@@ -244,7 +248,7 @@ def _structure(request: Request, target: Target, notes: list[Note]) -> Json:
 
 def _extras(request: Request, target: Target, notes: list[Note]) -> Json:
     """What a chat client said that has no canonical form."""
-    extras: Json = msgspec.json.decode(request.extras, type=dict[str, msgspec.Raw]) if request.extras else {}
+    extras: Json = msgspec.json.decode(request.extras, type=dict[str, msgspec.Raw])
     if "response_format" in extras and target.profile.structured == "none":
         del extras["response_format"]
         what = f"{target.upstream} takes no response_format; the system prompt asks for it"

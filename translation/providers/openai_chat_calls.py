@@ -2,7 +2,7 @@
 
 from collections.abc import Set
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from translation.arguments import PLACEHOLDERS, Arguments
@@ -48,15 +48,12 @@ def _goes_on(known: _Call, given: Call, name: str, fragment: str) -> bool:
     return not (name or given.id) and fragment.lstrip()[:1] == "{" and known.arguments.over
 
 
-class Calls:
-    """`names` turns the upstream's names of tools into the client's; `offered` are the upstream's."""
-
-    def __init__(self, names: dict[str, str], offered: Set[str] = frozenset()) -> None:
-        self._names = names
-        self._offered = offered
-        self._calls: list[_Call] = []
-        self._by_index: dict[int, _Call] = {}
-        self._notes: list[str] = []
+class Calls(Struct, eq=False):
+    _names: dict[str, str]  # the client's, by the upstream's
+    _offered: Set[str] = frozenset()  # as the upstream knows them
+    _calls: list[_Call] = []
+    _by_index: dict[int, _Call] = {}
+    _notes: list[str] = []
 
     def feed(self, given: Call, out: list[Event], *, whole: bool) -> None:
         """A fragment of a call, or the `whole` of it."""

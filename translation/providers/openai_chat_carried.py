@@ -40,17 +40,16 @@ def carries(delta: Delta) -> bool:
     return any(bytes(raw) not in (b"", b"null") for raw in given)
 
 
-class Carried:
+class Carried(Struct, eq=False):
     """Feed it the deltas that bring any."""
 
-    def __init__(self) -> None:
-        self.details: list[Raw] = []
-        self._whole = False  # they came at once, not in fragments
-        self._blocks: list[Block] = []
-        self._thought: list[str] = []  # of the block that is not signed yet
-        self._opaque = NOTHING
-        self._extra: dict[str, Fields] = {}
-        self._signatures: dict[str, None] = {}
+    details: list[Raw] = []
+    _whole: bool = False  # they came at once, not in fragments
+    _blocks: list[Block] = []
+    _thought: list[str] = []  # of the block that is not signed yet
+    _opaque: Raw = NOTHING
+    _extra: dict[str, Fields] = {}
+    _signatures: dict[str, None] = {}
 
     @property
     def anything(self) -> bool:

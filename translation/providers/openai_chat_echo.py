@@ -2,6 +2,8 @@
 
 from zlib import crc32
 
+from msgspec import Struct
+
 from translation.providers.openai_chat_calls import Calls
 from translation.providers.openai_chat_carried import Carried, carries
 from translation.providers.openai_chat_state import NOTHING
@@ -10,14 +12,12 @@ from translation.providers.openai_chat_wire import Call, Delta
 MANY, LONG = 100, 1_000  # pieces that are summed up together; characters of one that is at once, and not held
 
 
-class Said:
+class Said(Struct, eq=False):
     """A text that is kept elsewhere, by its length and checksum: enough to know it when it is said again."""
 
-    __slots__ = ("_length", "_new", "_sum")
-
-    def __init__(self) -> None:
-        self._length = self._sum = 0
-        self._new: list[str] = []  # not summed up yet
+    _length: int = 0
+    _sum: int = 0
+    _new: list[str] = []  # not summed up yet
 
     def add(self, text: str) -> None:
         self._new.append(text)
@@ -26,7 +26,7 @@ class Said:
 
     @property
     def anything(self) -> bool:
-        return self._summed[0] > 0
+        return self._length > 0 or any(self._new)
 
     def is_all(self, text: object) -> bool:
         if not isinstance(text, str):

@@ -4,7 +4,9 @@ Calls are told apart by index or, where servers leave that out or repeat it, by 
 complete when the upstream says that it is finished, not before.
 """
 
-from msgspec import Raw
+from operator import attrgetter
+
+from msgspec import Raw, Struct, field
 
 from translation.adapter import Ending, Target, UpstreamRequest
 from translation.errors import BridgeError, TruncatedStream, UpstreamFailed, UpstreamProtocolError
@@ -39,40 +41,52 @@ from translation.unicode import Halves
 from translation.unreadable import UNREADABLE
 from translation.values import NAME, Request, Usage
 
+DELTA = attrgetter("delta")
+NO_TOOLS: frozenset[str] = frozenset()
 
-class ChatDecoder(Ending):
+
+def chat_decoder(request: Request, target: Target, sent: UpstreamRequest) -> "ChatDecoder":
+    names, profile = dict(sent.names), target.profile
+    own = {*map(NAME, request.tools)}.difference(names.values()) if request.tools else NO_TOOLS
+    return ChatDecoder(
+        Calls(names, own.union(names)),
+        ThinkText() if profile.thinks_in_text else None,
+        request.stop_sequences,
+        profile.replay_reasoning != "never",
+        profile.reasoning_field,
+    )
+
+
+class ChatDecoder(Ending, Struct, eq=False):
     """One answer. `Finished` comes once the upstream has told its reason and its usage, or when its stream ends."""
 
-    def __init__(self, request: Request, target: Target, sent: UpstreamRequest) -> None:
-        names = dict(sent.names)
-        own = {*map(NAME, request.tools)}.difference(names.values())
-        self._calls = Calls(names, own.union(names))
-        self._thinks = ThinkText() if target.profile.thinks_in_text else None
-        self._stops = request.stop_sequences
-        self._replays = target.profile.replay_reasoning != "never"
-        self._own_field = target.profile.reasoning_field
-        self._sse = SSEDecoder()
-        self._halves = Halves()
-        self._head: bytes | None = b""  # what came before it is clear whether this is a stream; None when it is clear
-        self._body: list[bytes] | None = None  # of an answer that is one JSON object
-        self._streams = False  # it is known to be none
-        self._size = 0
-        self._said = Said()
-        self._reasoning: list[str] = []
-        self._field = ""  # where it stood
-        self._carried = Carried()
-        self._annotations: list[Raw] = []  # come before, in or after the text that they are about
-        self._shown: set[int] = set()  # of images
-        self._refusal = ""
-        self._reason: Reason | None = None
-        self._alone = False  # it came in a chunk that said nothing else
-        self._sequence = ""
-        self._usage: Usage | None = None
-        self._model = ""
-        self._notes: tuple[str, ...] = ()
-        self._answered = False  # a choice was seen
-        self._in_messages = False  # what is said comes as `message`, not as `delta`
-        self._over = False
+    _calls: Calls
+    _thinks: ThinkText | None
+    _stops: tuple[str, ...]
+    _replays: bool  # reasoning goes back
+    _own_field: str  # of reasoning
+    _sse: SSEDecoder = field(default_factory=SSEDecoder)
+    _halves: Halves = field(default_factory=Halves)
+    _head: bytes | None = b""  # what came before it is clear whether this is a stream; None when it is clear
+    _body: list[bytes] | None = None  # of an answer that is one JSON object
+    _streams: bool = False  # it is known to be none
+    _size: int = 0
+    _said: Said = field(default_factory=Said)
+    _reasoning: list[str] = []
+    _field: str = ""  # where it stood
+    _carried: Carried = field(default_factory=Carried)
+    _annotations: list[Raw] = []  # come before, in or after the text that they are about
+    _shown: set[int] = set()  # of images
+    _refusal: str = ""
+    _reason: Reason | None = None
+    _alone: bool = False  # it came in a chunk that said nothing else
+    _sequence: str = ""
+    _usage: Usage | None = None
+    _model: str = ""
+    _notes: tuple[str, ...] = ()
+    _answered: bool = False  # a choice was seen
+    _in_messages: bool = False  # what is said comes as `message`, not as `delta`
+    _over: bool = False
 
     def feed(self, chunk: bytes) -> list[Event]:
         out: list[Event] = []
@@ -148,8 +162,9 @@ class ChatDecoder(Ending):
             self._end(out, done=False)
         else:
             self._chunk(whole, out)
-            lone = any(choice.delta and not choice.message for choice in whole.choices or ())  # the first line of many
-            self._end(out, done=not lone)
+            if not self._over:
+                lone = any(choice.delta and not choice.message for choice in whole.choices or ())  # the first of many
+                self._end(out, done=not lone)
 
     def _frames(self, frames: list[tuple[str, bytes]], out: list[Event]) -> None:
         for name, data in frames:
@@ -206,7 +221,7 @@ class ChatDecoder(Ending):
         self._usage = told or self._usage
         self.ending = self._reason is not None
         last = told is not None and not running  # who counts as it goes sums up after the reason
-        if self.ending and last and (self._spoken or not choices) and not any(speaks(each.delta) for each in choices):
+        if self.ending and last and (self._spoken or not choices) and not any(map(speaks, map(DELTA, choices))):
             self._end(out, done=True)
 
     @property
@@ -222,10 +237,12 @@ class ChatDecoder(Ending):
 
     def _message(self, message: Delta) -> Delta:
         """The whole of an answer; a delta, where a server calls them so from the first; after deltas what they left."""
-        thought, carried = bool(self._reasoning or self._carried.details), self._carried.anything
-        known = self._said.anything, thought, bool(self._refusal), self._calls.begun, carried
-        self._in_messages = self._in_messages or not any(known)
-        return message if self._in_messages else untold(message, *known)
+        carried = self._carried.anything
+        if self._in_messages or not (self._spoken or carried):
+            self._in_messages = True
+            return message
+        thought = bool(self._reasoning or self._carried.details)
+        return untold(message, self._said.anything, thought, bool(self._refusal), self._calls.begun, carried)
 
     def _delta(self, delta: Delta, out: list[Event], *, whole: bool) -> None:
         thought = delta.reasoning_content or delta.reasoning or delta.reasoning_text
@@ -327,7 +344,8 @@ class ChatDecoder(Ending):
         if self._thinks is not None:
             self._read(self._thinks.close(), out)
         self._cite(out)
-        self._notes = self._calls.close(reason, self._state(), out)
+        if self._calls.begun:
+            self._notes = self._calls.close(reason, self._state(), out)
         if self._refusal:
             return "refusal"
         return "stop_sequence" if reason == "stop" and self._sequence else reason

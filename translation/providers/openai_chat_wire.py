@@ -123,6 +123,9 @@ class CompletionDetails(Spare, frozen=True):
     reasoning_tokens: int | None = None
 
 
+NO_PROMPT_DETAILS = PromptDetails()
+
+
 class Counts(Spare, frozen=True):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
@@ -211,11 +214,12 @@ def decode_whole(data: bytes) -> Chunk:
         chunk = decode_chunk(data)
     except UpstreamProtocolError:
         chunk = decode_chunk(without_halves(data))
-    choice = first(chunk.choices or [])
+    choices = chunk.choices or []
+    choice = first(choices)
     if choice is not None and choice.message is None and choice.delta is None:
         raise UpstreamProtocolError("the upstream's answer holds no message")
-    if choice is not None and choice.message is not None:
-        _gather(choice.message, [each.message for each in chunk.choices or () if each is not choice and each.message])
+    if choice is not None and choice.message is not None and len(choices) > 1:
+        _gather(choice.message, [each.message for each in choices if each is not choice and each.message])
     return chunk
 
 
@@ -272,13 +276,17 @@ def usage_of(counts: Counts) -> Usage | None:
     output = max(counts.completion_tokens or counts.output_tokens or 0, 0)
     if not prompt and not output:
         return None
-    details = counts.prompt_tokens_details or counts.input_tokens_details or PromptDetails()
+    details = counts.prompt_tokens_details or counts.input_tokens_details or NO_PROMPT_DETAILS
     cached = details.cached_tokens or counts.prompt_cache_hit_tokens or counts.cached_tokens
-    cached = min(max(cached or counts.cache_read_input_tokens or 0, 0), prompt)
-    new = details.cache_write_tokens or details.cache_creation_tokens or details.cached_creation_tokens
-    written = min(max(new or counts.cache_creation_input_tokens or 0, 0), prompt - cached)
-    spent = counts.completion_tokens_details or counts.output_tokens_details or CompletionDetails()
-    thinking = max(spent.reasoning_tokens or 0, 0)
+    cached = cached or counts.cache_read_input_tokens
+    cached = min(max(cached, 0), prompt) if cached else 0
+    written = details.cache_write_tokens or details.cache_creation_tokens or details.cached_creation_tokens
+    written = written or counts.cache_creation_input_tokens
+    written = min(max(written, 0), prompt - cached) if written else 0
+    spent = counts.completion_tokens_details or counts.output_tokens_details
+    if spent is None or not spent.reasoning_tokens:
+        return Usage(prompt - cached - written, output, cached, written)
+    thinking = max(spent.reasoning_tokens, 0)
     if thinking and counts.total_tokens == prompt + output + thinking:
         output += thinking  # xAI counts them apart
     return Usage(prompt - cached - written, output, cached, written, thinking)
