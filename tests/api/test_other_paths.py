@@ -6,6 +6,8 @@ import anthropic
 import httpx
 import pytest
 
+from bridge_project.asgi import HOT
+from conversations.api.urls import api
 from tests.api.conftest import Serve, Served
 from tests.servers import chat
 from tests.servers.client import Client, body
@@ -134,3 +136,15 @@ def test_everyone_else_is_not(serve: Serve, origin: str) -> None:
     ]
     assert not any("access-control-allow-credentials" in answer.headers for answer in answers)
     assert [answer.headers.get("access-control-allow-origin") for answer in answers] == [None, None, PAGE]
+
+
+def test_what_the_lean_handler_runs_is_what_ninja_documents() -> None:
+    operations = {
+        f"{prefix}{path}": operation.view_func
+        for prefix, router in api._routers
+        for path, view in router.path_operations.items()
+        for operation in view.operations
+        if operation.methods == ["POST"]
+    }
+    assert HOT
+    assert {path: function for path, (function, _) in HOT.items()} == {path: operations[path] for path in HOT}
