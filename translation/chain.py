@@ -44,7 +44,11 @@ _encode = msgspec.msgpack.Encoder().encode  # each part after its length: no two
 
 def link(parent: bytes, message: Message) -> bytes:
     """The hash of a message that follows the message with the hash `parent`."""
-    return chain((message,), parent)[0]
+    return _follow(parent, _SEEN.get(message.raw, partial(_said, message)) if message.raw else _said(message))
+
+
+def _follow(parent: bytes, said: bytes) -> bytes:
+    return blake2b(parent + said, digest_size=SIZE).digest()
 
 
 def _said(message: Message) -> bytes:
@@ -79,11 +83,12 @@ def chain(messages: Iterable[Message], parent: bytes = ROOT) -> tuple[bytes, ...
         some = said[start : start + TOGETHER]
         hashes += _LINKED.get(b"".join((parent, *some)), partial(_linked, some, parent))
         parent = hashes[-1]
-    return (*hashes, *_linked(said[len(hashes) :], parent))
+    hashes += [parent := _follow(parent, one) for one in said[len(hashes) :]]
+    return tuple(hashes)
 
 
 def _linked(said: list[bytes], parent: bytes) -> tuple[bytes, ...]:
-    return tuple([parent := blake2b(parent + one, digest_size=SIZE).digest() for one in said])
+    return tuple([parent := _follow(parent, one) for one in said])
 
 
 def _all_said(messages: tuple[Message, ...]) -> list[bytes]:

@@ -5,7 +5,7 @@ client leaves its history to the bridge (`marks.py`).
 """
 
 from collections.abc import Sequence
-from typing import assert_never, cast
+from typing import Any, assert_never
 
 import msgspec
 from msgspec.structs import replace
@@ -118,9 +118,9 @@ def dump_content(message: Message) -> bytes:
 
 def dump_all(messages: Sequence[Message]) -> list[bytes]:
     """The same of many: a history that comes whole has come whole before, in another conversation or a process ago."""
-    told = _told.all(messages)
+    told: list[Any] = _told.all(messages)
     if None not in told:
-        return [*map(b"".join, cast("list[Pieces]", told))]
+        return [*map(b"".join, told)]
     return [b"".join(it) if it else dump_content(one) for one, it in zip(messages, told, strict=True)]
 
 
