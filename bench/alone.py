@@ -5,13 +5,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from bench import growth, idle, purging, scenarios, slow, targets
+from bench import growth, idle, machine, purging, scenarios, slow, targets
 from bench.purging import Purge
 from bench.targets import HOME, PROJECT, Running
-from tests.servers.postgres import running_postgres
+from tests.servers.postgres import Postgres, running_postgres
 
 DURABLE = ("max_connections=200", "shared_buffers=128MB", "max_wal_size=4GB")
 Tell = Callable[[str, str, dict[str, float]], None]
@@ -63,7 +63,7 @@ class Alone:
         with targets.toolbridge(self.upstream, "stored") as running:
             file = growth.Kept(HOME / "stored" / "bridge.sqlite3")
             self.tell("toolbridge", "stored", growth.stored(running, file, turns))
-        with running_postgres(DURABLE) as server:
+        with durable() as server:
             url = server.create_database()
             with targets.toolbridge(self.upstream, "stored-postgres", DATABASE_URL=url) as running:
                 self.tell("toolbridge", "stored, PostgreSQL", growth.stored(running, growth.Kept(url), turns))
@@ -76,7 +76,7 @@ class Alone:
             self.tell(
                 "toolbridge", "purge", purging.measure(running, Purge(environment, many // 10, seconds, self.purging))
             )
-        with running_postgres(DURABLE) as server:
+        with durable() as server:
             more = {"BRIDGE_INACTIVITY_HOURS": "48", "DATABASE_URL": server.create_database()}
             with targets.toolbridge(self.upstream, "purge-postgres", **more) as running:
                 scenarios.warm(running)
@@ -86,7 +86,7 @@ class Alone:
 
     def micro(self) -> None:
         self.tell("store", "micro", self._micro({}))
-        with running_postgres(DURABLE) as server:
+        with durable() as server:
             self.tell("store", "micro, PostgreSQL", self._micro({"DATABASE_URL": server.create_database()}))
         for dialect, figures in json.loads(_output("-m", "bench.decoders", "--json")).items():
             self.tell("decoder", dialect, figures)
@@ -101,9 +101,18 @@ class Alone:
 
 
 @contextmanager
+def durable() -> Iterator[Postgres]:
+    """A PostgreSQL that keeps what it was given, on whichever core is free."""
+    with ExitStack() as running:
+        with machine.pinned(machine.CORES):
+            server = running.enter_context(running_postgres(DURABLE))
+        yield server
+
+
+@contextmanager
 def postgres(upstream: int, name: str, **settings: str) -> Iterator[Running]:
     """The bridge on a durable PostgreSQL of its own."""
-    with running_postgres(DURABLE) as server:
+    with durable() as server:
         url = server.create_database()
         with targets.toolbridge(upstream, name, DATABASE_URL=url, **settings) as running:
             yield running

@@ -5,9 +5,14 @@ import platform
 import resource
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
+
+CORES = frozenset(os.sched_getaffinity(0))  # of this run, before any part of it is kept to one
+SERVER, LOAD = frozenset(sorted(CORES)[:1]), frozenset(sorted(CORES)[1:2])
 
 
 def tree(pid: int) -> list[psutil.Process]:
@@ -62,10 +67,22 @@ def end_cleanly() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
 
 
-def pin(cores: set[int]) -> None:
-    """The server gets a core of its own where there are two."""
-    if len(os.sched_getaffinity(0)) > 1:
+def pin(cores: frozenset[int]) -> None:
+    """The server gets a core of its own where there are two. What this process starts inherits its cores, and may be
+    given others."""
+    if len(CORES) > 1:
         os.sched_setaffinity(0, cores)
+
+
+@contextmanager
+def pinned(cores: frozenset[int]) -> Iterator[None]:
+    """What is started meanwhile runs there."""
+    before = frozenset(os.sched_getaffinity(0))
+    pin(cores)
+    try:
+        yield
+    finally:
+        pin(before)
 
 
 def described() -> str:

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from typing import cast
 
-from bench import scenarios, targets
+from bench import machine, scenarios, targets
 from bench.load import KEY
 from bench.targets import HOME, MESSAGES, PROJECT, Running
 from tests.servers.bridge import clean_environment
@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> None:
         environment = clean_environment(home, port) | given
         subprocess.run([sys.executable, "manage.py", "prepare"], cwd=PROJECT, env=environment, check=True)
         command = [sys.executable, "-m", "bench.profiled", str(STATISTICS)]
-        with targets.launched(command, environment, {0}, HOME / "profile.log") as pid:
+        with targets.launched(command, environment, machine.SERVER, HOME / "profile.log") as pid:
             targets.wait(port, MESSAGES, pid)
             running = Running(port, MESSAGES, b"message_stop", pid)
             scenarios.warm(running)

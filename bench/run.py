@@ -98,7 +98,7 @@ def main(arguments: list[str]) -> None:
     Path(options.out).write_text(json.dumps(_header(arguments) | {"scale": options.scale}) + "\n", encoding="utf-8")
     machine.end_cleanly()
     machine.raise_descriptors()
-    machine.pin({1})
+    machine.pin(machine.LOAD)
     with targets.fake_upstream() as upstream:
         bench = Bench(options, upstream)
         for name, start in bench.all_targets():

@@ -45,7 +45,7 @@ class Running(Struct, frozen=True):
 
 @contextmanager
 def launched(
-    command: list[str], environment: dict[str, str], cores: set[int], log: Path, tree: Path = PROJECT
+    command: list[str], environment: dict[str, str], cores: frozenset[int], log: Path, tree: Path = PROJECT
 ) -> Iterator[int]:
     """A process group of its own, ended whole."""
     with log.open("ab") as output:
@@ -75,7 +75,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 def fake_upstream() -> Iterator[Running]:
     port = free_port()
     with launched(
-        [sys.executable, "-m", "bench.upstream", str(port)], dict(os.environ), {1}, HOME / "upstream.log"
+        [sys.executable, "-m", "bench.upstream", str(port)], dict(os.environ), machine.LOAD, HOME / "upstream.log"
     ) as pid:
         wait(port, CHAT, pid)
         yield Running(port, CHAT, b"[DONE]", pid)
@@ -101,7 +101,10 @@ def nginx(upstream: int) -> Iterator[Running]:
     )
     started = time.perf_counter()
     with launched(
-        [command, "-c", str(folder / "nginx.conf"), "-g", "daemon off;"], dict(os.environ), {0}, HOME / "nginx.log"
+        [command, "-c", str(folder / "nginx.conf"), "-g", "daemon off;"],
+        dict(os.environ),
+        machine.SERVER,
+        HOME / "nginx.log",
     ) as pid:
         wait(port, CHAT, pid)
         yield Running(port, CHAT, b"[DONE]", pid, time.perf_counter() - started)
@@ -130,7 +133,7 @@ def litellm(upstream: int) -> Iterator[Running]:
         "1",
     ]
     started = time.perf_counter()
-    with launched(command, {**os.environ, **quiet}, {0}, HOME / "litellm.log") as pid:
+    with launched(command, {**os.environ, **quiet}, machine.SERVER, HOME / "litellm.log") as pid:
         wait(port, MESSAGES, pid, seconds=180)
         yield Running(port, MESSAGES, b"message_stop", pid, time.perf_counter() - started)
 
@@ -151,7 +154,7 @@ def router(upstream: int) -> Iterator[Running]:
     (home / ".claude-code-router" / "config.json").write_text(json.dumps(configuration))
     started = time.perf_counter()
     environment = {**os.environ, "HOME": str(home), "NODE_ENV": "production"}
-    with launched([str(ROUTER), "start"], environment, {0}, HOME / "ccr.log") as pid:
+    with launched([str(ROUTER), "start"], environment, machine.SERVER, HOME / "ccr.log") as pid:
         wait(port, MESSAGES, pid)
         yield Running(port, MESSAGES, b"message_stop", pid, time.perf_counter() - started)
 
@@ -170,7 +173,7 @@ def bridge_of(tree: Path, upstream: int, name: str, settings: Mapping[str, str])
     environment = surroundings(upstream, name) | {"PORT": str(port), **settings}
     command = [str(python) if python.exists() else sys.executable, "manage.py", "up"]
     # One process or more on PostgreSQL are compared with each other: a core of its own would be worth more than a core.
-    cores = set(range(os.cpu_count() or 1)) if "DATABASE_URL" in settings else {0}
+    cores = machine.CORES if "DATABASE_URL" in settings else machine.SERVER
     started = time.perf_counter()
     with launched(command, environment, cores, HOME / f"{name}.log", tree) as pid:
         wait(port, MESSAGES, pid)

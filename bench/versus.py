@@ -27,7 +27,7 @@ def main(arguments: list[str]) -> None:
     chosen = chosen if chosen.requests else replace(chosen, seconds=0.4)
     HOME.mkdir(parents=True, exist_ok=True)
     machine.raise_descriptors()
-    machine.pin({1})
+    machine.pin(machine.LOAD)
     with ExitStack() as running:
         upstream = running.enter_context(targets.fake_upstream())
         more = dict(item.split("=", 1) for item in options.env)
