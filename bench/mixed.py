@@ -146,7 +146,7 @@ def deployment(upstream: int) -> Iterator[Running]:
         running = stack.enter_context(targets.toolbridge(upstream, "mixed", **settings))
         environment = targets.surroundings(upstream, "mixed") | settings
         celery = [str(Path(sys.executable).with_name("celery")), "--app", "bridge_project.celery:app"]
-        cores = set(range(2))
+        cores = machine.CORES
         for command in (
             [*celery, "worker", "--pool", "solo", "--loglevel", "WARNING"],
             [sys.executable, "-m", "bench.mixed", "--purge"],
