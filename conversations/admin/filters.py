@@ -1,6 +1,7 @@
 """What lists can be narrowed to. No filter counts or sorts a whole table to offer its choices."""
 
 import datetime as dt
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib.admin import SimpleListFilter
@@ -9,7 +10,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 from unfold.contrib.filters.admin import DropdownFilter
 
-from conversations import expiry, wording
+from conversations import expiry, ids, wording
 from conversations.models import ApiKey, ToolMapping, Turn
 
 STUCK = dt.timedelta(minutes=10)
@@ -43,8 +44,17 @@ class KeyFilter(DropdownFilter):
         return of_key
 
 
-def since(field: str) -> type[SimpleListFilter]:
-    """Rows whose `field` is in a span that ends now."""
+def at(moment: dt.datetime) -> dt.datetime:
+    return moment
+
+
+def minted(moment: dt.datetime) -> int:
+    """For rows whose ids tell when they were made."""
+    return ids.least(moment.timestamp())
+
+
+def since(field: str, start: Callable[[dt.datetime], object] = at) -> type[SimpleListFilter]:
+    """Rows whose `field` is in a span that ends now; `start` is what its column has where the span begins."""
 
     class SinceFilter(SimpleListFilter):
         title = "time"
@@ -55,7 +65,7 @@ def since(field: str) -> type[SimpleListFilter]:
 
         def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
             span = SPANS.get(self.value() or "")
-            return queryset.filter(**{f"{field}__gte": timezone.now() - span[1]}) if span else queryset
+            return queryset.filter(**{f"{field}__gte": start(timezone.now() - span[1])}) if span else queryset
 
     return SinceFilter
 

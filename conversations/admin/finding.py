@@ -73,7 +73,7 @@ def _turns(term: str) -> list[int]:
         found = Turn.objects.filter(api_key__in=_keys(), message_id=term)
         return list(found.values_list("pk", flat=True)[:MOST])
     if ERROR.fullmatch(term):
-        failed = Turn.objects.filter(status=TurnStatus.ERROR, error_type=term).order_by("-started_at")
+        failed = Turn.objects.filter(status=TurnStatus.ERROR, error_type=term).order_by("-pk")
         return list(failed.values_list("pk", flat=True)[:MOST])
     return list(Turn.objects.filter(request_id=term).values_list("pk", flat=True))
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from conversations import expiry, ledger, wording
 from conversations.admin import cells
-from conversations.admin.filters import STUCK, looping
+from conversations.admin.filters import STUCK, looping, minted
 from conversations.models import ApiKey, Conversation, Process, Rest, ToolMapping, Turn, TurnStatus, UsageEntry
 
 # What can be chosen: its words, its length, the unit of the plot.
@@ -219,7 +219,7 @@ def _traffic(total: Used, chosen: str) -> tuple[Figure, ...]:
 
 
 def _latency(since: dt.datetime) -> tuple[Figure, ...]:
-    newest = Turn.objects.filter(started_at__gte=since, status=TurnStatus.COMPLETE).order_by("-started_at")
+    newest = Turn.objects.filter(pk__gte=minted(since), status=TurnStatus.COMPLETE).order_by("-pk")
     times = list(newest.values_list("first_token_ms", "state_ms", "duration_ms")[:SAMPLE])
     first, added, whole = ([row[place] for row in times] for place in range(3))
     about = f"p95 {wording.milliseconds(quantile(first, 0.95))}"

@@ -9,7 +9,7 @@ from unfold.decorators import action, display
 
 from conversations import wording
 from conversations.admin import cells, finding
-from conversations.admin.filters import CostFilter, KeyFilter, NotesFilter, recent_values, since
+from conversations.admin.filters import CostFilter, KeyFilter, NotesFilter, minted, recent_values, since
 from conversations.admin.hops_page import hops_page
 from conversations.admin.record import RecordAdmin, Rows, yes_or_no
 from conversations.admin.replay_page import may_replay, replay_page
@@ -27,7 +27,7 @@ class TurnAdmin(RecordAdmin):
     list_select_related = ("conversation",)
     list_filter = (KeyFilter, "status", recent_values("upstream", "upstream"),
                    recent_values("resolved_model", "model"), recent_values("error_type", "error"),
-                   NotesFilter, CostFilter, since("started_at"))  # fmt: skip
+                   NotesFilter, CostFilter, since("pk", minted))  # fmt: skip
     ordering = ("-id",)
     sortable_by = ()
     search_help_text = "Any id, tool name, error, or words that were said"

@@ -8,6 +8,7 @@ refuses. Each index costs something with every turn: a foreign key has its own o
 from django.db import models
 
 from conversations.models.configuration import ApiKey
+from conversations.models.row_id import RowId
 from conversations.secrets import opened
 
 
@@ -20,7 +21,7 @@ class Conversation(models.Model):
         PREFIX = "prefix", "known history"
         NEW = "new", "new"
 
-    id = models.BigIntegerField(primary_key=True)
+    id = RowId(primary_key=True)
     api_key = models.ForeignKey(ApiKey, on_delete=models.PROTECT, related_name="conversations", db_index=False)
     external_id = models.CharField("conversation id", max_length=255)
     recognised = models.CharField(max_length=8, choices=Recognised, default=Recognised.NEW)
@@ -113,14 +114,14 @@ class TurnStatus(models.TextChoices):
 class Turn(models.Model):
     """One request, every hop of it."""
 
-    id = models.BigIntegerField(primary_key=True)
+    id = RowId(primary_key=True)
     conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="turns", db_index=False)
     api_key = models.ForeignKey(ApiKey, on_delete=models.PROTECT, related_name="+", db_index=False)
     process = models.BigIntegerField(help_text="The web process that runs or ran it.")
     request_id = models.CharField(max_length=64, unique=True)
     message_id = models.CharField(max_length=64, help_text="msg_… of its answer.")
     status = models.CharField(max_length=8, choices=TurnStatus, default=TurnStatus.RUNNING)
-    started_at = models.DateTimeField(db_index=True)
+    started_at = models.DateTimeField(help_text="The id has it, too, and is its index.")
     # what was asked
     requested_model = models.CharField(max_length=200)
     params = models.BinaryField(default=b"{}", help_text="The request without system, tools and messages.")
@@ -168,7 +169,9 @@ class Turn(models.Model):
             models.Index(fields=["conversation", "id"], name="turn_conversation"),
             models.Index(fields=["api_key", "message_id"], name="turn_message"),
             models.Index(fields=["process"], name="turn_running", condition=models.Q(status="running")),
-            models.Index(fields=["status", "-started_at"], name="turn_status"),
+            # Of each, few: most turns are complete, and in no index for it.
+            models.Index(fields=["id"], name="turn_error", condition=models.Q(status="error")),
+            models.Index(fields=["id"], name="turn_aborted", condition=models.Q(status="aborted")),
         ]
 
     def __str__(self) -> str:

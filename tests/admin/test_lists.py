@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import Settings
 
+from conversations import ids
 from conversations.admin.paginator import LIMIT
 from conversations.deaths import LONG_AGO
 from conversations.models import Conversation, Process, Turn
@@ -124,6 +125,33 @@ def test_the_runs_of_a_tool_are_not_sorted(browser: Client, query: str) -> None:
     plan = response.context["cl"].queryset[:50].explain()
     assert "tool_execution_" in plan
     assert "TEMP B-TREE" not in plan
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("query", "index"),
+    [
+        ("status__exact=error", "turn_error"),
+        ("status__exact=aborted", "turn_aborted"),
+        ("status__exact=complete&since=1h", "PRIMARY KEY"),
+    ],
+)
+def test_turns_are_found_by_state_and_by_time_without_being_sorted(browser: Client, query: str, index: str) -> None:
+    rows.seed(ROWS)
+    plan = browser.get(f"/admin/conversations/turn/?{query}").context["cl"].queryset[:50].explain()
+    assert index in plan
+    assert "TEMP B-TREE" not in plan
+
+
+@pytest.mark.django_db
+def test_turns_of_the_last_hour_are_known_by_their_ids(browser: Client) -> None:
+    key, now = rows.a_key(), timezone.now().timestamp()
+    for number, age in enumerate((10, 3_000, 4_000), 1):
+        conversation = rows.a_conversation(key, number)
+        conversation.save()
+        rows.a_turn(conversation, number, id=ids.least(now - age)).save()
+    shown = browser.get("/admin/conversations/turn/?since=1h").context["cl"].queryset
+    assert [turn.request_id for turn in shown] == [f"req_{number:024d}" for number in (1, 2)]
 
 
 @pytest.mark.django_db
