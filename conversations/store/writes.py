@@ -67,7 +67,11 @@ ANSWERED = """
 UPDATE conversations_toolmapping SET status = %s, is_error = %s, result_size = %s, answered_at = %s, answered_turn = %s
 WHERE conversation_id = %s AND tool_use_id = %s AND status IN ('pending', 'streaming', 'repaired')"""
 COUNTED = "SELECT 1 FROM conversations_usageentry WHERE request_id = %s LIMIT 1"
-# Three steps, and the first waits for whoever closes the same turn at the same time: its calls are counted once.
+# Four steps. The first waits for whoever ends the same turn at the same time: its calls are counted once. It takes the
+# conversation before the turn, as they do: had each one of both, neither would get on.
+LOST_CONVERSATION = """
+UPDATE conversations_conversation SET last_status = last_status
+WHERE id = (SELECT conversation_id FROM conversations_turn WHERE id = %s AND status = 'running')"""
 LOST_CALLS = """
 UPDATE conversations_turn SET tool_count = (SELECT COUNT(*) FROM conversations_toolmapping m WHERE m.turn_id = conversations_turn.id)
 WHERE id = %s AND status = 'running'"""
@@ -341,6 +345,7 @@ class CloseLost(Struct, frozen=True):
 
     def apply(self, db: Database) -> None:
         for turn in self.turns:
+            db.execute(LOST_CONVERSATION, (turn,))
             db.execute(LOST_CALLS, (turn,))
             db.execute(LOST_COUNTED, (turn, turn))
             db.execute(LOST, (*self.error, turn))
