@@ -31,9 +31,10 @@ from conversations.routing import Router
 from conversations.state import State
 from conversations.storable import storable
 from conversations.store import Store, others
+from conversations.store.claims import AlreadyClaimed, ClaimRow
 from conversations.store.database import timestamp
+from conversations.store.lost import CloseLost
 from conversations.store.routes import SaveLearned, SaveRest
-from conversations.store.writes import AlreadyClaimed, ClaimRow, CloseLost
 from conversations.turn import Turn
 from conversations.upstream import Upstreams
 from translation.adapter import Target

@@ -17,7 +17,8 @@ from conversations.ids import least
 from conversations.storable import digest
 from conversations.store import answers, others, reads
 from conversations.store.answers import Answer, Delivered
-from conversations.store.writes import DIED, NO_TIME, ClaimRow, CloseLost, GiveClaim
+from conversations.store.claims import NO_TIME, ClaimRow, GiveClaim
+from conversations.store.lost import DIED, CloseLost
 from translation import adapters
 from translation.accumulator import Accumulator, unfolded
 from translation.client.identity import Identity

@@ -35,7 +35,7 @@ from conversations.models import (
     UsageEntry,
 )
 from conversations.store import others
-from conversations.store.writes import DIED
+from conversations.store.lost import DIED
 from translation.errors import Conflict
 
 log = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from django.db import connection, connections, transaction
 from conversations import retention
 from conversations.models import ApiKey, Conversation, Turn
 from conversations.store import Store
-from conversations.store.writes import CloseLost
+from conversations.store.lost import CloseLost
 from tests.store.rows import conversation, links, opening
 
 Close = Callable[[Store, int], Awaitable[None]]
