@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from conversations.store.database import Database
+from conversations.store.writes import ConversationRow
 
 # Four steps. The first waits for whoever ends the same turn at the same time: its calls are counted once. It takes the
 # conversation before the turn, as they do: had each one of both, neither would get on.
@@ -26,15 +27,16 @@ DIED = ("api_error", "the process that ran this turn died")
 
 
 class CloseLost(Struct, frozen=True):
-    """Turns whose end nobody will tell: the store was away for so long that it is forgotten, or their process died."""
+    """A turn whose end nobody will tell: the store was away for so long that it is forgotten, or its process died."""
 
-    turns: tuple[int, ...]
+    conversation: ConversationRow
+    turn: int
     error: tuple[str, str] = AWAY  # its type, and what it says
 
     def apply(self, db: Database) -> None:
-        for turn in self.turns:
-            db.execute(LOST_CONVERSATION, (turn,))
-            db.execute(LOST_CALLS, (turn,))
-            db.execute(LOST_COUNTED, (turn, turn))
-            db.execute(LOST, (*self.error, turn))
-            db.execute("DELETE FROM conversations_claim WHERE turn = %s", (turn,))
+        turn = self.turn
+        db.execute(LOST_CONVERSATION, (turn,))
+        db.execute(LOST_CALLS, (turn,))
+        db.execute(LOST_COUNTED, (turn, turn))
+        db.execute(LOST, (*self.error, turn))
+        db.execute("DELETE FROM conversations_claim WHERE turn = %s", (turn,))

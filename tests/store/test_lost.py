@@ -11,16 +11,17 @@ from conversations import retention
 from conversations.models import ApiKey, Conversation, Turn
 from conversations.store import Store
 from conversations.store.lost import CloseLost
+from conversations.store.writes import OpenTurn
 from tests.store.rows import conversation, links, opening
 
-Close = Callable[[Store, int], Awaitable[None]]
+Close = Callable[[Store, OpenTurn], Awaitable[None]]
 
 
-async def by_another_process(store: Store, turn: int) -> None:
-    await store.write(CloseLost((turn,)))
+async def by_another_process(store: Store, turn: OpenTurn) -> None:
+    await store.write(CloseLost(turn.conversation, turn.turn))
 
 
-async def by_the_reconciler(store: Store, turn: int) -> None:
+async def by_the_reconciler(store: Store, turn: OpenTurn) -> None:
     await asyncio.to_thread(_reconciled)
 
 
@@ -69,5 +70,22 @@ async def test_who_closes_a_turn_waits_for_who_ends_it(store: Store, key: ApiKey
     async with asyncio.timeout(30):
         ending = asyncio.create_task(asyncio.to_thread(end))
         await asyncio.to_thread(held.wait, 30)
-        await asyncio.gather(close(store, turn.turn), ending)
+        await asyncio.gather(close(store, turn), ending)
     assert await asyncio.to_thread(told) == [("complete", 1), ("complete", 1)]
+
+
+@pytest.mark.parametrize("migrated", ["postgres"], indirect=True)
+async def test_closing_what_an_outage_left_locks_out_nobody_who_goes_on(store: Store, key: ApiKey) -> None:
+    """Clients whose turns were lost in one process ask again in another, all of them at once."""
+    rows = [conversation(key.pk) for _ in range(40)]
+    other = Store()
+    other.start()
+    try:
+        for number in range(10):
+            turns = [opening(row, created=not number) for row in rows]
+            await asyncio.gather(*map(store.write, turns))
+            again = [other.write(opening(row, created=False)) for row in rows]
+            lost = [store.write(CloseLost(turn.conversation, turn.turn)) for turn in reversed(turns)]
+            await asyncio.gather(*lost, *again)
+    finally:
+        await other.stop()
