@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -54,8 +55,9 @@ async def test_who_closes_a_turn_waits_for_who_ends_it(store: Store, key: ApiKey
             with transaction.atomic():
                 Conversation.objects.filter(pk=row.id).update(last_status="complete", tool_count=1)
                 held.set()
+                until = time.monotonic() + 20
                 while not _waiting():
-                    pass
+                    assert time.monotonic() < until
                 Turn.objects.filter(pk=turn.turn).update(status="complete", tool_count=1)
         finally:
             connections["default"].close()
