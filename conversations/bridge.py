@@ -31,9 +31,10 @@ from conversations.routing import Router
 from conversations.state import State
 from conversations.storable import storable
 from conversations.store import Store, others
+from conversations.store.claims import AlreadyClaimed, ClaimRow
 from conversations.store.database import timestamp
+from conversations.store.lost import CloseLost
 from conversations.store.routes import SaveLearned, SaveRest
-from conversations.store.writes import AlreadyClaimed, ClaimRow, CloseLost
 from conversations.turn import Turn
 from conversations.upstream import Upstreams
 from translation.adapter import Target
@@ -88,7 +89,7 @@ class Bridge:
         self.catalog = Catalog(router, upstreams)
         upstreams.health.tell = self._tell_rest
         self.running: dict[int, set[Turn]] = {}  # by conversation
-        self.lost: list[int] = []  # turns whose end could not be stored, until it can
+        self.lost: list[CloseLost] = []  # turns whose end could not be stored, until it can
         self._tasks: set[asyncio.Task[None]] = set()
         self._ending: dict[tuple[int, str], set[asyncio.Task[None]]] = {}  # by key and conversation
 
@@ -264,5 +265,5 @@ class Bridge:
     async def close_lost(self) -> None:
         """What outages have left `running`, once the store is back."""
         while chosen := self.lost[:LOST_BATCH]:
-            await self.store.write(CloseLost(tuple(chosen)))
+            await asyncio.gather(*map(self.store.write, chosen))
             del self.lost[: len(chosen)]

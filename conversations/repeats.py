@@ -17,7 +17,9 @@ from conversations.ids import least
 from conversations.storable import digest
 from conversations.store import answers, others, reads
 from conversations.store.answers import Answer, Delivered
-from conversations.store.writes import DIED, NO_TIME, ClaimRow, CloseLost, GiveClaim
+from conversations.store.claims import NO_TIME, ClaimRow, GiveClaim
+from conversations.store.lost import DIED, CloseLost
+from conversations.store.writes import ConversationRow
 from translation import adapters
 from translation.accumulator import Accumulator, unfolded
 from translation.client.identity import Identity
@@ -155,7 +157,7 @@ class Repeat:
             awaited = holder.conversation.id
             if await self._attached(holder):
                 break
-            if not await self._left_behind(holder.turn):
+            if not await self._left_behind(holder):
                 await asyncio.sleep(LOOK_SECONDS)
         if holder is None and awaited is not None:
             job, without_store = partial(reads.is_there, conversation_id=awaited), True
@@ -170,12 +172,14 @@ class Repeat:
             self._turn = await turn.attached(self.ask.request_id)
         return self._turn is not None
 
-    async def _left_behind(self, turn: int) -> bool:
+    async def _left_behind(self, holder: Answer) -> bool:
         """Whether its process died: then nobody has to wait until the reconciler comes by, and there may be none."""
-        job, without_store = partial(others.is_dead, turn=turn), False
+        job, without_store = partial(others.is_dead, turn=holder.turn), False
         dead = await self._bridge.store.read(job, without_store)
         if dead:
-            await self._bridge.store.write(CloseLost((turn,), DIED))
+            found = holder.conversation
+            row = ConversationRow(found.id, self.ask.key.id, found.external_id, "")
+            await self._bridge.store.write(CloseLost(row, holder.turn, DIED))
         return dead
 
     async def _holder(self) -> Answer | None:

@@ -35,12 +35,12 @@ from conversations.models import (
     UsageEntry,
 )
 from conversations.store import others
-from conversations.store.writes import DIED
+from conversations.store.lost import DIED
 from translation.errors import Conflict
 
 log = logging.getLogger(__name__)
 
-SLICE = 100  # turns closed at once
+SLICE = 100  # turns to close, looked for at once
 BATCH = 200  # conversations taken out of sight at once
 ENTRIES = 5_000
 ENDED = "ended\N{DAGGER}"  # before the number of what is out of sight: names of clients are ASCII, none is the same
@@ -181,29 +181,30 @@ def reconcile() -> int:
 
 def close_abandoned() -> int:
     closed = 0
-    while turns := dict(
+    while turns := list(
         Turn.objects.filter(status=TurnStatus.RUNNING)
         .exclude(process__in=expiry.living())
         .values_list("pk", "conversation_id")[:SLICE]
     ):
-        with transaction.atomic():
-            running = Turn.objects.select_for_update().filter(pk__in=turns, status=TurnStatus.RUNNING)
-            for turn in running.only("conversation_id"):
-                _close(turn)
-                closed += 1
-            Claim.objects.filter(conversation__in=set(turns.values()), turn__in=turns).delete()
+        closed += sum(_close(turn, conversation) for turn, conversation in turns)
     tallies.count(toolbridge_reconciled_turns_total=closed)
     return closed
 
 
-def _close(turn: Turn) -> None:
+@transaction.atomic
+def _close(turn: int, conversation: int) -> int:
     """With the calls that it showed; its conversation stands where it does, unless another turn has ended since."""
-    turn.status, turn.tool_count = TurnStatus.ERROR, turn.tool_mappings.count()
-    turn.error_type, turn.error_message = DIED
-    turn.save(update_fields=("status", "tool_count", "error_type", "error_message"))
-    conversation = Conversation.objects.filter(pk=turn.conversation_id)
-    conversation.update(tool_count=models.F("tool_count") + turn.tool_count)
-    conversation.filter(last_status=TurnStatus.RUNNING).update(last_status=TurnStatus.ERROR)
+    home = Conversation.objects.filter(pk=conversation)
+    home.select_for_update().first()  # before the turn, and no other one's beside it: as turns are ended by themselves
+    calls = ToolMapping.objects.filter(turn=turn).count()
+    error = dict(zip(("error_type", "error_message"), DIED, strict=True))
+    lost = Turn.objects.filter(pk=turn, status=TurnStatus.RUNNING)
+    if not lost.update(status=TurnStatus.ERROR, tool_count=calls, **error):
+        return 0  # it has ended meanwhile
+    home.update(tool_count=models.F("tool_count") + calls)
+    home.filter(last_status=TurnStatus.RUNNING).update(last_status=TurnStatus.ERROR)
+    Claim.objects.filter(conversation=conversation, turn=turn).delete()
+    return 1
 
 
 def _sweep(pieces: Pieces) -> None:

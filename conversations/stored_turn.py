@@ -15,10 +15,12 @@ from conversations.beside import LARGE, beside, size_of
 from conversations.conversation import Conversation, Sent
 from conversations.errand import Errand
 from conversations.records import Timings
+from conversations.store.claims import ClaimRow
 from conversations.store.links import LinkRow, SaveLinks, TakenId
+from conversations.store.lost import CloseLost
 from conversations.store.reads import Node
 from conversations.store.usage import UsageRow
-from conversations.store.writes import ClaimRow, CloseTurn, MessageRow, StaleConversation
+from conversations.store.writes import CloseTurn, MessageRow, StaleConversation
 from conversations.turn_rows import TurnRows
 from translation.accumulator import Accumulator
 from translation.adapter import UpstreamRequest
@@ -250,4 +252,4 @@ class StoredTurn:
             except (ConversationEnded, OwnFault) as gone:
                 log.info("state.turn_gone %s: %s", self.ask.request_id, gone.message)
             return
-        self.bridge.lost.append(self.id)
+        self.bridge.lost.append(CloseLost(self.conversation.row, self.id))

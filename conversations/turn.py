@@ -19,8 +19,9 @@ from conversations.lane import MUCH
 from conversations.limits import Admission
 from conversations.storable import words
 from conversations.store import patience
+from conversations.store.claims import ClaimRow
 from conversations.store.reads import Node
-from conversations.store.writes import ClaimRow, StaleConversation
+from conversations.store.writes import StaleConversation
 from conversations.stored_turn import StoredTurn
 from translation.adapter import Writer
 from translation.errors import BridgeError, StoreUnavailable, UpstreamFault

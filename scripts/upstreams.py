@@ -46,7 +46,7 @@ def row(profile: Profile) -> tuple[str, ...]:
         settings(profile),
         ", ".join(f"`{name}`" for name in profile.families) or "-",
         images(profile),
-        "native" if profile.documents == "native" else "text only",
+        "text only" if profile.documents == "text" else "native",
         EFFORT.get(profile.dialect) or (f"`{profile.effort_field}`" if profile.effort_field else "-"),
         state(profile),
         forced(profile),

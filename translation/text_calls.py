@@ -19,7 +19,6 @@ from translation.values import Request
 from translation.written_calls import TAGS, Written, may_begin, read
 
 OPENING = re.compile("|".join(map(re.escape, TAGS)))
-CLOSING = re.compile("|".join(map(re.escape, TAGS.values())))
 LONGEST = max(len(tag) for pair in TAGS.items() for tag in pair)
 HEAD = 256  # characters that tell whether a call begins: more than any tool's name has
 ENDS = 8  # closing tags that a call may have: its arguments may talk about them
@@ -42,6 +41,7 @@ class TextCalls(Around):
         self._held: list[str] = []  # may be an opening tag, or a call from its opening tag on
         self._size = 0
         self._tail = ""  # of what is held: a closing tag may come in pieces
+        self._closing = ""  # the one that is waited for
         self._blank = ""  # white space around calls is layout
         self._said = False
         self._quoting = Quoting()
@@ -76,7 +76,7 @@ class TextCalls(Around):
     def _text(self, text: str, out: list[Event]) -> None:
         """Reads what is held anew only when that may tell: a long call comes in many pieces."""
         seen = self._tail + text
-        if self._size <= HEAD or CLOSING.search(seen):
+        if self._size <= HEAD or self._closing in seen:
             self._read(self._released() + text, out)
         else:
             self._hold(text)
@@ -93,6 +93,7 @@ class TextCalls(Around):
                 continue
             calls, place = self._ended(text, opening)
             if not place:
+                self._closing = TAGS[opening[0]]
                 self._hold(text[said:])
                 return
             if calls:

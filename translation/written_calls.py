@@ -83,7 +83,7 @@ def may_begin(tag: str, text: str, names: frozenset[str]) -> bool:
 
 
 def read(tag: str, text: str, tools: OfferedTools) -> list[Written]:
-    """None where these are no calls, or one of them is not whole."""
+    """None of them where one is no call, or not a whole one."""
     first, said = FIRST[tag], text.strip()
     if not first:
         found = [_call(said, tools)]

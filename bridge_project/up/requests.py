@@ -40,6 +40,11 @@ def _closed(cycle: RequestResponseCycle, app: Any) -> Any:
     return lambda scope, receive, _: app(scope, receive, send)
 
 
+def _is_over(cycle: RequestResponseCycle | None) -> bool:
+    """There is none before the first request."""
+    return cycle is None or cycle.response_complete
+
+
 class Requests(HttpToolsProtocol):
     head_seconds = HEAD_SECONDS
     rest_seconds = REST_SECONDS
@@ -121,7 +126,7 @@ class Requests(HttpToolsProtocol):
         self._describe()
         keep_alive = self.scope["http_version"] != "1.0" and self.parser.should_keep_alive()
         self.cycle, before = self._cycle(*split(self.headers), keep_alive=keep_alive), self.cycle
-        if getattr(before, "response_complete", True):  # there is none before the first request
+        if _is_over(before):
             self._start_asgi_task(self.cycle, self.app)
         else:
             self.flow.pause_reading()
@@ -234,7 +239,7 @@ class Requests(HttpToolsProtocol):
 
     def _may_speak(self) -> bool:
         cycle = self.cycle
-        if getattr(cycle, "response_complete", True):  # there is none before the first request
+        if _is_over(cycle):
             return True
         return cycle.more_body and not cycle.response_started and not self.pipeline
 
@@ -260,7 +265,7 @@ class Requests(HttpToolsProtocol):
 
     def _close(self, seconds: float) -> None:
         """Not while an earlier request is answered: it is not read any further then, so nothing can come."""
-        if getattr(self.cycle, "response_complete", True):  # there is none before the first request
+        if _is_over(self.cycle):
             self.transport.close()
         else:
             self._expect(seconds)

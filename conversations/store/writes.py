@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from conversations.store.claims import CLAIM, AlreadyClaimed, ClaimRow
 from conversations.store.database import Database
 from conversations.store.others import before_now
 from conversations.store.usage import UsageRow, account
@@ -53,32 +54,10 @@ BLOB_ROW = "(%s, %s, %s)"
 BLOB = f"""
 INSERT INTO conversations_blob (conversation_id, digest, data) VALUES {BLOB_ROW}
 ON CONFLICT (conversation_id, digest) DO NOTHING"""  # noqa: S608 - our own text
-CLAIM = """
-INSERT INTO conversations_claim (api_key_id, conversation_id, kind, token, turn, created_at) VALUES (%s, %s, %s, %s, %s, NOW())
-ON CONFLICT (api_key_id, kind, token) DO UPDATE SET turn = excluded.turn, conversation_id = excluded.conversation_id,
-  created_at = excluded.created_at WHERE conversations_claim.created_at < {expired} OR NOT EXISTS (
-    SELECT 1 FROM conversations_conversation c WHERE c.id = conversations_claim.conversation_id AND c.ended_at IS NULL)
-  OR EXISTS (SELECT 1 FROM conversations_turn t WHERE t.id = conversations_claim.turn AND t.status IN ('error', 'aborted'))"""
-GIVEN = """
-INSERT INTO conversations_claim (api_key_id, conversation_id, kind, token, turn, created_at)
-SELECT t.api_key_id, t.conversation_id, %s, %s, t.id, NOW() FROM conversations_turn t WHERE t.id = %s
-ON CONFLICT (api_key_id, kind, token) DO NOTHING"""
 ANSWERED = """
 UPDATE conversations_toolmapping SET status = %s, is_error = %s, result_size = %s, answered_at = %s, answered_turn = %s
 WHERE conversation_id = %s AND tool_use_id = %s AND status IN ('pending', 'streaming', 'repaired')"""
 COUNTED = "SELECT 1 FROM conversations_usageentry WHERE request_id = %s LIMIT 1"
-# Three steps, and the first waits for whoever closes the same turn at the same time: its calls are counted once.
-LOST_CALLS = """
-UPDATE conversations_turn SET tool_count = (SELECT COUNT(*) FROM conversations_toolmapping m WHERE m.turn_id = conversations_turn.id)
-WHERE id = %s AND status = 'running'"""
-LOST_COUNTED = """
-UPDATE conversations_conversation SET tool_count = tool_count + (SELECT tool_count FROM conversations_turn WHERE id = %s),
-  last_status = CASE last_status WHEN 'running' THEN 'error' ELSE last_status END
-WHERE id = (SELECT conversation_id FROM conversations_turn WHERE id = %s AND status = 'running')"""
-LOST = """
-UPDATE conversations_turn SET status = 'error', error_type = %s, error_message = %s WHERE id = %s AND status = 'running'"""
-AWAY = ("overloaded_error", "the store was away when this turn ended")
-DIED = ("api_error", "the process that ran this turn died")
 SENT = """
 UPDATE conversations_turn SET sent_parent = NULL, sent_prefix = 0, sent_depth = 0, sent_tail = %s, sent_meta = %s WHERE id = %s"""
 # Of a turn that was taken for lost, calls are counted already.
@@ -87,19 +66,10 @@ UPDATE conversations_conversation SET last_activity = NOW(), last_status = %s,
   tool_count = tool_count + %s - COALESCE((SELECT tool_count FROM conversations_turn WHERE id = %s), 0)
 WHERE id = %s AND ended_at IS NULL"""
 UNSEEN = "DELETE FROM conversations_toolmapping WHERE conversation_id = %s AND tool_use_id = %s"
-FOREVER, NO_TIME = 3e9, -86_400.0  # seconds; less than none, since what is written together has the same time
 
 
 class StaleConversation(OwnFault):
     """What this process believed about the conversation is no longer so: reload, and open the turn again."""
-
-
-class AlreadyClaimed(OwnFault):
-    """Another turn has the claim."""
-
-    def __init__(self, claim: "ClaimRow") -> None:
-        super().__init__(f"another request has {claim.kind} {claim.token}")
-        self.claim = claim
 
 
 class ConversationRow(Struct, frozen=True):
@@ -131,12 +101,6 @@ class Answered(Struct, frozen=True):
     status: str
     is_error: bool
     size: int
-
-
-class ClaimRow(Struct, frozen=True):
-    kind: str  # thread, request
-    token: str
-    seconds: float = FOREVER  # after which a claim is nobody's any more, as is an ended conversation's
 
 
 class OpenTurn(Struct, frozen=True, kw_only=True):
@@ -331,30 +295,6 @@ class WholeTurn(Struct, frozen=True):
         if ended.sent is not None:
             db.execute(SENT, (ended.sent.body, ended.sent.meta, begun.turn))
         ended.account(db)
-
-
-class CloseLost(Struct, frozen=True):
-    """Turns whose end nobody will tell: the store was away for so long that it is forgotten, or their process died."""
-
-    turns: tuple[int, ...]
-    error: tuple[str, str] = AWAY  # its type, and what it says
-
-    def apply(self, db: Database) -> None:
-        for turn in self.turns:
-            db.execute(LOST_CALLS, (turn,))
-            db.execute(LOST_COUNTED, (turn, turn))
-            db.execute(LOST, (*self.error, turn))
-            db.execute("DELETE FROM conversations_claim WHERE turn = %s", (turn,))
-
-
-class GiveClaim(Struct, frozen=True):
-    """To a turn that was begun without."""
-
-    claim: ClaimRow
-    turn: int
-
-    def apply(self, db: Database) -> None:
-        db.execute(GIVEN, (self.claim.kind, self.claim.token, self.turn))
 
 
 class Heartbeat(Struct, frozen=True):

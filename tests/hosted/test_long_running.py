@@ -190,6 +190,8 @@ async def test_a_store_that_is_away_for_a_moment_costs_no_run(monkeypatch: pytes
         await worker._keep(store, FinishExecution(conversation=1, tool_use_id="toolu_1", status="complete"))
     else:
         telling = asyncio.create_task(worker._tell(store, ToolExecution(conversation_id=1, tool_use_id="toolu_1")))
-        await asyncio.sleep(0.5)
+        async with asyncio.timeout(30):
+            while not written:  # noqa: ASYNC110 - nobody tells of it
+                await asyncio.sleep(0.01)
         telling.cancel()
     assert written

@@ -15,9 +15,10 @@ from django.db import connections
 from conversations.models import ApiKey, Claim, Conversation, Message, ToolEntry, ToolMapping, Turn, UsageEntry
 from conversations.store import Store, answers, patience, reads
 from conversations.store import writer as writer_module
+from conversations.store.claims import NO_TIME, AlreadyClaimed, ClaimRow
 from conversations.store.database import Database
 from conversations.store.pipeline import PREPARE_AFTER
-from conversations.store.writes import NO_TIME, AlreadyClaimed, Answered, ClaimRow, StaleConversation, WholeTurn
+from conversations.store.writes import Answered, StaleConversation, WholeTurn
 from tests.store.rows import closing, conversation, links, message, opening
 from translation.errors import ConversationEnded, StoreUnavailable
 
