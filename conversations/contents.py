@@ -30,6 +30,8 @@ def purge(conversation: Conversation) -> None:
                 message.state = b""  # reasoning, that no call needs back
         Message.objects.bulk_update(messages, ["content", "state"])
     with transaction.atomic():
+        # Before its turns and claims, as every turn takes them: in another order two would wait for each other.
+        Conversation.objects.filter(pk=pk).update(content_purged_at=Now())
         Change.objects.create(kind="forgotten", ref=str(pk), created_at=Now())
         Blob.objects.filter(conversation=pk).delete()
         Claim.objects.filter(conversation=pk).delete()
@@ -40,7 +42,6 @@ def purge(conversation: Conversation) -> None:
         )  # fmt: skip
         ToolExecution.objects.filter(conversation=pk).update(arguments=b"", result=b"", state=b"")
         Round.objects.filter(conversation=pk).delete()
-        Conversation.objects.filter(pk=pk).update(content_purged_at=Now())
     # After the time is set: what is read from now on is the outline.
     search.forget([pk], Pieces())
 
