@@ -44,9 +44,11 @@ from translation.providers.anthropic_calls import Call, Piece
 from translation.providers.anthropic_errors import in_band
 from translation.providers.anthropic_state import Memory, thinking_block
 from translation.providers.anthropic_wire import (
+    BEGUN,
     BLOCK,
     EMPTY,
     EVENT,
+    HOMES,
     NO_DELTA,
     NO_INPUT,
     REASONS,
@@ -215,11 +217,15 @@ class AnthropicStream:
         delta = event.delta
         if not delta.type:
             raise _ungrammatical("a delta without a type")
-        if isinstance(self._open, Call) and delta.type in ("text_delta", "input_json_delta"):
-            # White space is SGLang's layout between two calls.
-            self._check(not (delta.text or "").strip(), "text inside of a tool_use")
-            if delta.type == "input_json_delta":
-                self._called(self._open, self._open.add(delta.partial_json or "", raw), out)
+        if isinstance(self._open, Call) and delta.type == "input_json_delta":
+            self._called(self._open, self._open.add(delta.partial_json or "", raw), out)
+            return
+        if (
+            delta.type in HOMES
+            and self._open != HOMES[delta.type]
+            and (self._open in BEGUN or isinstance(self._open, Call))
+        ):
+            self._misplaced(event, HOMES[delta.type], out)
             return
         written: Written | None = None
         match delta.type:
@@ -242,6 +248,19 @@ class AnthropicStream:
             case _ if raw:
                 written = BlockDelta(event.index, "other_delta", other_delta(raw).decode())
         out.append(Frame(raw, written, mended=not raw))
+
+    def _misplaced(self, event: StreamEvent, home: str, out: list[Event]) -> None:
+        """LiteLLM goes on to think inside of a text, SGLang to speak inside of a call: Claude Code breaks off at such a
+        delta. White space, which is SGLang's layout between two calls, and the signature of what is over are left out.
+        """
+        delta = event.delta
+        if not (delta.text or delta.thinking or delta.partial_json or "").strip():
+            return
+        begun = not isinstance(self._open, Call) or bool(self._open.fragments)
+        self._check(begun and home in BEGUN, f"a {delta.type} inside of another block")
+        self._close_unmarked(out)
+        self._block_start(StreamEvent("content_block_start", self._blocks, BEGUN[home]), b"", out)
+        self._block_delta(replace(event, index=self._blocks - 1), b"", out)
 
     def _called(self, call: Call, pieces: list[Piece], out: list[Event]) -> None:
         for text, raw in pieces:
