@@ -523,6 +523,12 @@ def test_reasoning_at_the_beginning_of_a_text_is_thinking_at_any_cut(said: str, 
         assert (found.get("thinking", ""), found.get("text", "")) == (thought, rest), size
 
 
+def test_a_text_in_parts_is_read_as_any_other() -> None:
+    parts = [chunk({"content": [{"type": "text", "text": said}]}) for said in ("<think>", "hm</think>")]
+    content, end, _ = answer("vllm", sse(*parts, chunk({"content": " "}), *parts[:1], chunk(finish="stop"), b"[DONE]"))
+    assert [content[0]["thinking"], content[1:], end] == ["hm", [text("<think>")], "end_turn"]
+
+
 def test_reasoning_that_a_call_follows_is_thinking() -> None:
     events = sse(chunk({"content": "<think>hm</th"}), piece(ONE, "Read", "a"), chunk(finish="tool_calls"))
     content, end, _ = answer("vllm", events)

@@ -318,8 +318,7 @@ class ChatDecoder(Ending, Struct, eq=False):
             elif part.thinking:
                 self._think(part.thinking, out)
             if part.text:
-                self._said.add(part.text)
-                out.append(TextDelta(part.text))
+                self._say(part.text, out)
             self._refusal += part.refusal or ""
 
     # ------------------------------------------------------------ the end
