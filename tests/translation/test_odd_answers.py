@@ -68,6 +68,7 @@ P1, P2 = {"path": "1"}, {"path": "2"}
         ((piece("", "Read", "a", None), piece(ONE, "None", "None", None)), [("Read", P1)]),
         ((piece('{"pa', "Read", "a", None), piece('th":"1"}', "Read", None, None)), [("Read", P1)]),
         ((piece("{}", "Bash"), piece(ONE, "Read")), [("Bash", {}), ("Read", P1)]),
+        ((piece("", "Read", "a"), piece(ONE, "Bash", "b", 1)), [("Read", {}), ("Bash", P1)]),
     ],
     ids=[
         "a name in pieces", "a name that begins with another", "a name that goes on after another", "a name repeated",
@@ -79,7 +80,7 @@ P1, P2 = {"path": "1"}, {"path": "2"}
         "fenced", "arguments so far", "arguments so far with id and name",
         "no arguments in PHP", "no arguments in PHP, as a list", "a placeholder in PHP", "calls that are none",
         "null as a word", "None as a word, no index", "fragments that repeat the name, no index",
-        "no arguments and another call, same index",
+        "no arguments and another call, same index", "a tool whose name begins another's, and another call",
     ],
 )  # fmt: skip
 def test_calls_are_told_apart_and_mended(pieces: tuple[Json, ...], expected: list[tuple[str, Json]]) -> None:

@@ -183,7 +183,8 @@ class Calls(Struct, eq=False):
     def _start(self, call: _Call, out: list[Event]) -> None:
         if not call.started:
             for earlier in self._calls[: call.number]:
-                if not earlier.started and earlier.name and self._is_whole(earlier):
+                named = earlier.name in self._offered or (earlier.name and self._is_whole(earlier))
+                if named and not earlier.started:
                     self._start(earlier, out)  # it had nothing but its name: the order is the upstream's
             call.started = True
             called = call.name if call.name in self._offered else self._meant(call.name)
