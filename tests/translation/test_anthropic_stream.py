@@ -486,6 +486,19 @@ def test_an_end_without_usage_gets_what_is_known(usage: dict[str, Any]) -> None:
         assert (read[-2]["usage"]["input_tokens"], read[-2]["usage"]["output_tokens"]) == (7, 8)
 
 
+ZEROS = {"input_tokens": 0, "output_tokens": 0}
+
+
+def test_usage_of_zeros_is_none() -> None:
+    start = {"type": "message_start", "message": WHOLE_START["message"] | {"usage": ZEROS}}  # type: ignore[operator]
+    read, _, finished = shown(start, BLOCK, DELTA, STOP, END | {"usage": ZEROS}, LAST)
+    assert finished.usage is None  # the bridge estimates, and says so
+    assert (read[0]["message"]["usage"]["input_tokens"], read[-2]["usage"]["input_tokens"]) == (7, 7)
+    assert read[-2]["usage"]["output_tokens"] == 8
+    read, _, finished = shown(start, BLOCK, DELTA, STOP, END | {"usage": {"input_tokens": 3, "output_tokens": 2}}, LAST)
+    assert (finished.usage, read[-2]["usage"]) == (Usage(3, 2), {"input_tokens": 3, "output_tokens": 2})
+
+
 def test_a_reason_that_is_taken_back_stays() -> None:
     end = {"type": "message_delta", "delta": {"stop_reason": "stop_sequence", "stop_sequence": "X"}}
     last = {"type": "message_delta", "delta": {"stop_reason": None}, "usage": {"output_tokens": 9}}
@@ -720,10 +733,12 @@ def test_what_a_whole_answer_leaves_out_is_put_in(left_out: str) -> None:
     assert msgspec.json.decode(kept.content) == [block]
 
 
+@pytest.mark.parametrize("usage", [{}, {"usage": ZEROS}])
 @pytest.mark.parametrize("streams", [False, True])
-def test_a_whole_answer_without_usage_is_completed(streams: bool) -> None:
+def test_a_whole_answer_without_usage_is_completed(streams: bool, usage: dict[str, Any]) -> None:
     decoder = AnthropicWhole(streams=streams)
-    decoder.feed(b'{"type":"message","content":[{"type":"text","text":"a"}],"stop_reason":"end_turn"}')
+    body = {"type": "message", "content": [{"type": "text", "text": "a"}], "stop_reason": "end_turn"}
+    decoder.feed(msgspec.json.encode(body | usage))
     out = decoder.close()
     finished = out[-1]
     assert isinstance(finished, Finished)

@@ -51,6 +51,7 @@ from translation.providers.anthropic_wire import (
     HOMES,
     NO_DELTA,
     NO_INPUT,
+    NONE,
     REASONS,
     Block,
     StopDetails,
@@ -80,7 +81,6 @@ class AnthropicStream:
         self._halves = Halves()
         self._model = ""
         self._usage: Usage | None = None  # None until `message_start`
-        self._counted = False  # whether the upstream told any usage
         self._blocks = 0
         self._named = -1  # what the upstream calls the newest one: some count from 1, leave numbers out or repeat them
         self._calls = 0
@@ -165,10 +165,9 @@ class AnthropicStream:
             return  # Kimi's server may say it again and again until it has something to say
         self._check(self._usage is None, "a second message_start")
         message = event.message
-        self._counted = message.usage is not None
         self._usage = counted(message.usage)
         self._model = message.model
-        whole = bool(raw) and message.told
+        whole = bool(raw) and message.told and self._usage != NONE
         out.append(Frame(raw, MessageStart(message.id, self._model, self._usage), mended=not whole))
 
     def _block_start(self, event: StreamEvent, raw: bytes, out: list[Event]) -> None:
@@ -307,7 +306,6 @@ class AnthropicStream:
         self._check(self._usage is not None, "a message_delta at the wrong place")
         self._close_unmarked(out)
         self._usage = counted(event.usage, self._usage or Usage())
-        self._counted = self._counted or event.usage is not None
         delta, before = event.delta, self._stop or MessageDelta("", Usage())
         reason = settled(delta.stop_reason or "", self._calls) or before.stop_reason
         counts = event.usage is not None and event.usage.output_tokens is not None
@@ -322,7 +320,7 @@ class AnthropicStream:
         said = MessageDelta(reason, self._usage, delta.stop_sequence or before.sequence, explanation)
         self._stop = said if reason else None
         # What an event takes back, clients forget.
-        whole = raw and counts and reason == (delta.stop_reason or "")
+        whole = raw and counts and self._usage != NONE and reason == (delta.stop_reason or "")
         out.append(Frame(raw, said, "closing", mended=not whole))
 
     def _message_stop(self, event: StreamEvent, raw: bytes, out: list[Event]) -> None:
@@ -336,7 +334,7 @@ class AnthropicStream:
         out.append(Frame(raw, MessageStop(), "closing", mended=not raw))
         reason = REASONS.get(stop.stop_reason, "stop")
         state = self._memory.state(self._blocks) if self._calls else b""
-        usage = self._usage if self._counted else None
+        usage = self._usage if self._usage != NONE else None  # all zero is a server that does not count
         self._end(Finished(reason, usage, stop.sequence, stop.explanation, state, self._model), out)
 
     def _end(self, event: Finished | Failed, out: list[Event]) -> None:
