@@ -69,6 +69,8 @@ P1, P2 = {"path": "1"}, {"path": "2"}
         ((piece('{"pa', "Read", "a", None), piece('th":"1"}', "Read", None, None)), [("Read", P1)]),
         ((piece("{}", "Bash"), piece(ONE, "Read")), [("Bash", {}), ("Read", P1)]),
         ((piece("", "Read", "a"), piece(ONE, "Bash", "b", 1)), [("Read", {}), ("Bash", P1)]),
+        ((piece(ONE, None, "a", None), piece("", "Read", "a", None), piece(TWO, None, "b", None),
+          piece("", "Bash", "b", None)), [("Read", P1), ("Bash", P2)]),
     ],
     ids=[
         "a name in pieces", "a name that begins with another", "a name that goes on after another", "a name repeated",
@@ -81,6 +83,7 @@ P1, P2 = {"path": "1"}, {"path": "2"}
         "no arguments in PHP", "no arguments in PHP, as a list", "a placeholder in PHP", "calls that are none",
         "null as a word", "None as a word, no index", "fragments that repeat the name, no index",
         "no arguments and another call, same index", "a tool whose name begins another's, and another call",
+        "names that come late, no index",
     ],
 )  # fmt: skip
 def test_calls_are_told_apart_and_mended(pieces: tuple[Json, ...], expected: list[tuple[str, Json]]) -> None:
