@@ -2,8 +2,9 @@
 or because its model did not keep to that.
 
 Text is held back only where it may be a tag or a call. What is between the tags and is no call of an offered tool stays
-text, and so does what is quoted: who explains how models call does not call. The calls come at the answer's end: by
-then it is known whether the server has told them beside the text as well.
+text, and so does what is quoted: who explains how models call does not call, nor does who goes on to speak behind a
+call that lacks the tag around it. The calls come at the answer's end: by then it is known whether the server has told
+them beside the text as well.
 """
 
 import re
@@ -16,7 +17,7 @@ from translation.offered import OfferedTools
 from translation.quoting import Quoting
 from translation.twins import Twins
 from translation.values import Request
-from translation.written_calls import TAGS, Written, may_begin, read
+from translation.written_calls import FUNCTION, TAGS, WRAP, WRAPPED, Written, may_begin, read
 
 OPENING = re.compile("|".join(map(re.escape, TAGS)))
 LONGEST = max(len(tag) for pair in TAGS.items() for tag in pair)
@@ -46,6 +47,9 @@ class TextCalls(Around):
         self._said = False
         self._quoting = Quoting()
         self._found: list[Written] = []
+        self._bare = ""  # calls without a tag around them: words behind them tell that they are none
+        self._sure = 0  # how many were found before those
+        self._explains = False  # it has told of the tag, so that it knows it
         self._twins = Twins()
         self._names: dict[int, str] = {}  # of calls: those that came beside the text, by the numbers that they have
 
@@ -89,7 +93,7 @@ class TextCalls(Around):
                 continue
             self._say(text[said : opening.start()], out)
             said = opening.start()
-            if self._quoting.quotes:
+            if self._quoting.quotes or (opening[0] == FUNCTION and self._explains):
                 continue
             calls, place = self._ended(text, opening)
             if not place:
@@ -97,7 +101,7 @@ class TextCalls(Around):
                 self._hold(text[said:])
                 return
             if calls:
-                self._found += calls
+                self._take(calls, opening[0], text[opening.start() : place])
                 said = place
         kept = _begun(text[place:])
         self._say(text[said : len(text) - kept], out)
@@ -115,6 +119,14 @@ class TextCalls(Around):
                 return (calls if self._offers(calls) else []), end
         return [], end
 
+    def _take(self, calls: list[Written], tag: str, written: str) -> None:
+        self._found += calls
+        if tag == FUNCTION:
+            self._bare += self._blank + written
+            self._blank = ""
+        else:
+            self._bare, self._sure = "", len(self._found)
+
     def _offers(self, calls: list[Written]) -> bool:
         return all(call.name in self._tools.names for call in calls)
 
@@ -131,10 +143,14 @@ class TextCalls(Around):
     def _say(self, text: str, out: list[Event]) -> None:
         self._quoting.heard(text)
         text, self._blank = self._blank + text, ""
-        if text.isspace() and (self._found or not self._said):
+        if self._bare and not text.replace(WRAP, "").strip():
+            self._bare += text
+        elif text.isspace() and (self._found or not self._said):
             self._blank = text
         elif text:
-            self._said = True
+            del self._found[self._sure :]
+            text, self._bare = self._bare + text, ""
+            self._said, self._explains = True, self._explains or WRAPPED in text
             out.append(TextDelta(text))
 
     # ------------------------------------------------------------ the end
@@ -145,7 +161,7 @@ class TextCalls(Around):
         if (opening := OPENING.match(held)) is not None:
             calls = read(opening[0], held[opening.end() :], self._tools)  # some models leave the closing tag out
             if calls and self._offers(calls):
-                self._found += calls
+                self._take(calls, opening[0], held)
                 held = ""
             elif finished.reason == "length":
                 notes.append(CUT)
@@ -173,4 +189,4 @@ class TextCalls(Around):
 def _begun(text: str) -> int:
     """How much of the text's end is a beginning of a tag."""
     start = text.rfind("<", max(0, len(text) - LONGEST))
-    return len(text) - start if start >= 0 and any(tag.startswith(text[start:]) for tag in TAGS) else 0
+    return len(text) - start if start >= 0 and any(tag.startswith(text[start:]) for tag in (*TAGS, WRAP)) else 0

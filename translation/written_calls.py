@@ -24,15 +24,17 @@ NAMED = re.compile(r"([^\s<{]++)\s*+(.*)", re.DOTALL)
 PAIR = re.compile(r"\s*+<arg_key>(.*?)</arg_key>\s*+<arg_value>(.*?)</arg_value>(?=\s*+(?:<arg_key>|\Z))", re.DOTALL)
 
 
+WRAPPED, WRAP = "<tool_call>", "</tool_call>"
 TAGS = {
-    "<tool_call>": "</tool_call>",
+    WRAPPED: WRAP,
+    FUNCTION: "</function>",  # Qwen3-Coder often leaves the tag around it out, or its opening half
     "<｜DSML｜tool_calls>": "</｜DSML｜tool_calls>",  # DeepSeek V4
     "<｜DSML｜function_calls>": "</｜DSML｜function_calls>",  # V3.2
     "<｜tool▁calls▁begin｜>": "<｜tool▁calls▁end｜>",  # V3 and V3.1
     "<|tool_calls_section_begin|>": "<|tool_calls_section_end|>",  # Kimi
 }
 DSML, V3, KIMI = "<｜DSML｜invoke name=", "<｜tool▁call▁begin｜>", "<|tool_call_begin|>"
-FIRST = dict(zip(TAGS, ("", DSML, DSML, V3, KIMI), strict=True))  # how a call begins, where it does so with a token
+FIRST = dict(zip(TAGS, ("", "", DSML, DSML, V3, KIMI), strict=True))  # how a call begins, where it does so with a token
 # As above: an end is one where the next call begins, or nothing follows.
 INVOKE = re.compile(
     r'\s*+<｜DSML｜invoke name="([^"\n]++)">(.*?)</｜DSML｜invoke>(?=\s*+(?:<｜DSML｜invoke |\Z))', re.DOTALL
@@ -85,7 +87,9 @@ def may_begin(tag: str, text: str, names: frozenset[str]) -> bool:
 def read(tag: str, text: str, tools: OfferedTools) -> list[Written]:
     """None of them where one is no call, or not a whole one."""
     first, said = FIRST[tag], text.strip()
-    if not first:
+    if tag == FUNCTION:
+        found = [_call(f"{tag}{said}</function>", tools)]
+    elif not first:
         found = [_call(said, tools)]
     elif first == DSML:
         found = [_typed(call[0], call[1], tools) for call in _pairs(said, INVOKE) or ()]

@@ -249,6 +249,9 @@ LAST: dict[str, object] = {"type": "message_stop"}
         [START, CALL, HALF, END],
         [START, CALL, HALF, BLOCK | {"index": 1}, STOP | {"index": 1}, END],
         [START, CALL, DELTA, END],
+        [START, CALL, DELTA | {"delta": {"type": "thinking_delta", "thinking": "hm"}}, END],
+        [START, CALL, HALF, DELTA, END],
+        [START, BLOCK, HALF, END],
         [END],
         [START, LAST],
         [START, END | {"delta": {}}, LAST],
@@ -385,6 +388,38 @@ def test_layout_inside_of_a_call_is_not_shown() -> None:
     assert json.loads(kept.content)[0]["input"] == {"a": 1}
 
 
+THOUGHT: dict[str, object] = DELTA | {"delta": {"type": "thinking_delta", "thinking": "hm"}}
+SIGNED: dict[str, object] = DELTA | {"delta": {"type": "signature_delta", "signature": "s"}}
+THINKING: dict[str, object] = BLOCK | {"content_block": {"type": "thinking", "thinking": "", "signature": ""}}
+NOTHING: dict[str, object] = DELTA | {"delta": {"type": "text_delta", "text": ""}}
+
+
+@pytest.mark.parametrize(
+    ("events", "blocks"),
+    [
+        ([BLOCK, DELTA, THOUGHT, SIGNED, DELTA, STOP], [("text", "a"), ("thinking", "hm", "s"), ("text", "a")]),
+        ([THINKING, THOUGHT, DELTA, SIGNED, STOP], [("thinking", "hm", ""), ("text", "a")]),
+        ([THINKING, THOUGHT, NOTHING, THOUGHT, STOP], [("thinking", "hmhm", "")]),
+        ([CALL, ARGUMENTS, SIGNED, STOP], [("tool_use", "t", "f", {"a": 1})]),
+        ([CALL, ARGUMENTS, DELTA, STOP], [("tool_use", "t", "f", {"a": 1}), ("text", "a")]),
+    ],
+    ids=["thinking in a text", "text in thinking", "no text in thinking", "a signature in a call", "text in a call"],
+)
+def test_deltas_of_another_kind_than_their_block_have_blocks_of_their_own(
+    events: list[dict[str, object]], blocks: list[tuple[object, ...]]
+) -> None:
+    """LiteLLM thinks inside of a text that it has opened, SGLang speaks inside of a call: Claude Code breaks off."""
+    second = [event | {"index": 1} for event in (BLOCK, DELTA, STOP)]
+    read, kept, _ = shown(WHOLE_START, *events, *second, END, LAST)
+    content = msgspec.json.decode(kept.content)
+    assert [tuple(block.values()) for block in content] == [*blocks, ("text", "a")]
+    kinds = {event["index"]: event["content_block"]["type"] for event in read if "content_block" in event}
+    told = {(kinds[event["index"]], event["delta"]["type"]) for event in read if event["type"] == DELTA["type"]}
+    assert told <= {("text", "text_delta"), ("thinking", "thinking_delta"), ("thinking", "signature_delta"),
+                    ("tool_use", "input_json_delta")}  # fmt: skip
+    assert [event["index"] for event in read if event["type"] == STOP["type"]] == [*range(len(blocks) + 1)]
+
+
 def test_blocks_that_are_numbered_from_one_are_numbered_from_zero() -> None:
     call = {"type": "tool_use", "id": "t", "name": "f", "input": {}}
     args = {"type": "input_json_delta", "partial_json": '{"x":1}'}
@@ -449,6 +484,19 @@ def test_an_end_without_usage_gets_what_is_known(usage: dict[str, Any]) -> None:
         read, _, finished = shown(start, BLOCK, DELTA, STOP, {**end, "usage": None}, LAST)
         assert finished.usage is None  # the bridge estimates, and says so
         assert (read[-2]["usage"]["input_tokens"], read[-2]["usage"]["output_tokens"]) == (7, 8)
+
+
+ZEROS = {"input_tokens": 0, "output_tokens": 0}
+
+
+def test_usage_of_zeros_is_none() -> None:
+    start = {"type": "message_start", "message": WHOLE_START["message"] | {"usage": ZEROS}}  # type: ignore[operator]
+    read, _, finished = shown(start, BLOCK, DELTA, STOP, END | {"usage": ZEROS}, LAST)
+    assert finished.usage is None  # the bridge estimates, and says so
+    assert (read[0]["message"]["usage"]["input_tokens"], read[-2]["usage"]["input_tokens"]) == (7, 7)
+    assert read[-2]["usage"]["output_tokens"] == 8
+    read, _, finished = shown(start, BLOCK, DELTA, STOP, END | {"usage": {"input_tokens": 3, "output_tokens": 2}}, LAST)
+    assert (finished.usage, read[-2]["usage"]) == (Usage(3, 2), {"input_tokens": 3, "output_tokens": 2})
 
 
 def test_a_reason_that_is_taken_back_stays() -> None:
@@ -685,10 +733,12 @@ def test_what_a_whole_answer_leaves_out_is_put_in(left_out: str) -> None:
     assert msgspec.json.decode(kept.content) == [block]
 
 
+@pytest.mark.parametrize("usage", [{}, {"usage": ZEROS}])
 @pytest.mark.parametrize("streams", [False, True])
-def test_a_whole_answer_without_usage_is_completed(streams: bool) -> None:
+def test_a_whole_answer_without_usage_is_completed(streams: bool, usage: dict[str, Any]) -> None:
     decoder = AnthropicWhole(streams=streams)
-    decoder.feed(b'{"type":"message","content":[{"type":"text","text":"a"}],"stop_reason":"end_turn"}')
+    body = {"type": "message", "content": [{"type": "text", "text": "a"}], "stop_reason": "end_turn"}
+    decoder.feed(msgspec.json.encode(body | usage))
     out = decoder.close()
     finished = out[-1]
     assert isinstance(finished, Finished)

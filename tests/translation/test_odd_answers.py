@@ -68,6 +68,9 @@ P1, P2 = {"path": "1"}, {"path": "2"}
         ((piece("", "Read", "a", None), piece(ONE, "None", "None", None)), [("Read", P1)]),
         ((piece('{"pa', "Read", "a", None), piece('th":"1"}', "Read", None, None)), [("Read", P1)]),
         ((piece("{}", "Bash"), piece(ONE, "Read")), [("Bash", {}), ("Read", P1)]),
+        ((piece("", "Read", "a"), piece(ONE, "Bash", "b", 1)), [("Read", {}), ("Bash", P1)]),
+        ((piece(ONE, None, "a", None), piece("", "Read", "a", None), piece(TWO, None, "b", None),
+          piece("", "Bash", "b", None)), [("Read", P1), ("Bash", P2)]),
     ],
     ids=[
         "a name in pieces", "a name that begins with another", "a name that goes on after another", "a name repeated",
@@ -79,7 +82,8 @@ P1, P2 = {"path": "1"}, {"path": "2"}
         "fenced", "arguments so far", "arguments so far with id and name",
         "no arguments in PHP", "no arguments in PHP, as a list", "a placeholder in PHP", "calls that are none",
         "null as a word", "None as a word, no index", "fragments that repeat the name, no index",
-        "no arguments and another call, same index",
+        "no arguments and another call, same index", "a tool whose name begins another's, and another call",
+        "names that come late, no index",
     ],
 )  # fmt: skip
 def test_calls_are_told_apart_and_mended(pieces: tuple[Json, ...], expected: list[tuple[str, Json]]) -> None:
@@ -521,6 +525,12 @@ def test_reasoning_at_the_beginning_of_a_text_is_thinking_at_any_cut(said: str, 
         content, _, _ = answer("vllm", sse(*reads, chunk(finish="stop")))
         found = {block["type"]: block.get("thinking", block.get("text")) for block in content}
         assert (found.get("thinking", ""), found.get("text", "")) == (thought, rest), size
+
+
+def test_a_text_in_parts_is_read_as_any_other() -> None:
+    parts = [chunk({"content": [{"type": "text", "text": said}]}) for said in ("<think>", "hm</think>")]
+    content, end, _ = answer("vllm", sse(*parts, chunk({"content": " "}), *parts[:1], chunk(finish="stop"), b"[DONE]"))
+    assert [content[0]["thinking"], content[1:], end] == ["hm", [text("<think>")], "end_turn"]
 
 
 def test_reasoning_that_a_call_follows_is_thinking() -> None:

@@ -86,6 +86,41 @@ def test_a_call_in_the_text_is_a_call(written: str, size: int) -> None:
     assert texts(content) == "Let me see.\n\n"
 
 
+BARE = "<function=Read>\n<parameter=path>\na\n</parameter>\n</function>"
+
+
+@pytest.mark.parametrize("size", [1, 7, 4000])
+@pytest.mark.parametrize("wrap", ["", "\n</tool_call>", "\n</tool_call>\n", "\n"])
+def test_a_call_that_lacks_the_tag_around_it_is_a_call(wrap: str, size: int) -> None:
+    """Qwen3-Coder leaves it out now and then, or only its opening half (Ollama's issue 16686)."""
+    content, end, _ = answer("vllm", say(f"Let me see.\n\n{BARE}{wrap}{BARE}{wrap}", size=size))
+    assert (calls(content), texts(content), end) == ([READ_A, READ_A], "Let me see.\n\n", "tool_use")
+    content, end, _ = answer("vllm", say(f"{BARE}{wrap}{CODER}\n", size=size))
+    assert (calls(content), texts(content), end) == ([READ_A, READ_A], "", "tool_use")
+    assert calls(answer("vllm", say(BARE.removesuffix("</function>"), size=size))[0]) == [READ_A]
+    assert answer("vllm", say(f"{BARE[:-30]}", "length", size=size))[:2] == ([], "max_tokens")
+
+
+@pytest.mark.parametrize("size", [1, 7, 4000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"It calls like\n{BARE}\n</tool_call>\nand waits.",
+        f"It calls like\n{BARE}\n\n{BARE}\nand so on.",
+        f"After `<tool_call>` comes\n{BARE}",
+        f"As `{BARE}`",
+        f"```\n{BARE}\n```",
+        BARE.replace("Read", "Nope"),
+        BARE.replace("=path", ""),
+        "<function= of x> and <function=Reader>",
+        "</tool_call>",
+    ],
+)
+def test_a_bare_call_that_is_talked_about_stays_text(text: str, size: int) -> None:
+    content, end, _ = answer("vllm", say(text, size=size))
+    assert (texts(content), calls(content), end) == (text, [], "end_turn")
+
+
 @pytest.mark.parametrize("provider", ["vllm", "ollama", "openrouter", "zai", "deepseek", "moonshot"])
 def test_whoever_may_leave_them_there(provider: str) -> None:
     assert PROFILES[provider].calls_in_text

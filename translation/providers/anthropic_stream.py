@@ -44,11 +44,14 @@ from translation.providers.anthropic_calls import Call, Piece
 from translation.providers.anthropic_errors import in_band
 from translation.providers.anthropic_state import Memory, thinking_block
 from translation.providers.anthropic_wire import (
+    BEGUN,
     BLOCK,
     EMPTY,
     EVENT,
+    HOMES,
     NO_DELTA,
     NO_INPUT,
+    NONE,
     REASONS,
     Block,
     StopDetails,
@@ -78,7 +81,6 @@ class AnthropicStream:
         self._halves = Halves()
         self._model = ""
         self._usage: Usage | None = None  # None until `message_start`
-        self._counted = False  # whether the upstream told any usage
         self._blocks = 0
         self._named = -1  # what the upstream calls the newest one: some count from 1, leave numbers out or repeat them
         self._calls = 0
@@ -163,10 +165,9 @@ class AnthropicStream:
             return  # Kimi's server may say it again and again until it has something to say
         self._check(self._usage is None, "a second message_start")
         message = event.message
-        self._counted = message.usage is not None
         self._usage = counted(message.usage)
         self._model = message.model
-        whole = bool(raw) and message.told
+        whole = bool(raw) and message.told and self._usage != NONE
         out.append(Frame(raw, MessageStart(message.id, self._model, self._usage), mended=not whole))
 
     def _block_start(self, event: StreamEvent, raw: bytes, out: list[Event]) -> None:
@@ -215,11 +216,15 @@ class AnthropicStream:
         delta = event.delta
         if not delta.type:
             raise _ungrammatical("a delta without a type")
-        if isinstance(self._open, Call) and delta.type in ("text_delta", "input_json_delta"):
-            # White space is SGLang's layout between two calls.
-            self._check(not (delta.text or "").strip(), "text inside of a tool_use")
-            if delta.type == "input_json_delta":
-                self._called(self._open, self._open.add(delta.partial_json or "", raw), out)
+        if isinstance(self._open, Call) and delta.type == "input_json_delta":
+            self._called(self._open, self._open.add(delta.partial_json or "", raw), out)
+            return
+        if (
+            delta.type in HOMES
+            and self._open != HOMES[delta.type]
+            and (self._open in BEGUN or isinstance(self._open, Call))
+        ):
+            self._misplaced(event, HOMES[delta.type], out)
             return
         written: Written | None = None
         match delta.type:
@@ -242,6 +247,19 @@ class AnthropicStream:
             case _ if raw:
                 written = BlockDelta(event.index, "other_delta", other_delta(raw).decode())
         out.append(Frame(raw, written, mended=not raw))
+
+    def _misplaced(self, event: StreamEvent, home: str, out: list[Event]) -> None:
+        """LiteLLM goes on to think inside of a text, SGLang to speak inside of a call: Claude Code breaks off at such a
+        delta. White space, which is SGLang's layout between two calls, and the signature of what is over are left out.
+        """
+        delta = event.delta
+        if not (delta.text or delta.thinking or delta.partial_json or "").strip():
+            return
+        begun = not isinstance(self._open, Call) or bool(self._open.fragments)
+        self._check(begun and home in BEGUN, f"a {delta.type} inside of another block")
+        self._close_unmarked(out)
+        self._block_start(StreamEvent("content_block_start", self._blocks, BEGUN[home]), b"", out)
+        self._block_delta(replace(event, index=self._blocks - 1), b"", out)
 
     def _called(self, call: Call, pieces: list[Piece], out: list[Event]) -> None:
         for text, raw in pieces:
@@ -288,7 +306,6 @@ class AnthropicStream:
         self._check(self._usage is not None, "a message_delta at the wrong place")
         self._close_unmarked(out)
         self._usage = counted(event.usage, self._usage or Usage())
-        self._counted = self._counted or event.usage is not None
         delta, before = event.delta, self._stop or MessageDelta("", Usage())
         reason = settled(delta.stop_reason or "", self._calls) or before.stop_reason
         counts = event.usage is not None and event.usage.output_tokens is not None
@@ -303,7 +320,7 @@ class AnthropicStream:
         said = MessageDelta(reason, self._usage, delta.stop_sequence or before.sequence, explanation)
         self._stop = said if reason else None
         # What an event takes back, clients forget.
-        whole = raw and counts and reason == (delta.stop_reason or "")
+        whole = raw and counts and self._usage != NONE and reason == (delta.stop_reason or "")
         out.append(Frame(raw, said, "closing", mended=not whole))
 
     def _message_stop(self, event: StreamEvent, raw: bytes, out: list[Event]) -> None:
@@ -317,7 +334,7 @@ class AnthropicStream:
         out.append(Frame(raw, MessageStop(), "closing", mended=not raw))
         reason = REASONS.get(stop.stop_reason, "stop")
         state = self._memory.state(self._blocks) if self._calls else b""
-        usage = self._usage if self._counted else None
+        usage = self._usage if self._usage != NONE else None  # all zero is a server that does not count
         self._end(Finished(reason, usage, stop.sequence, stop.explanation, state, self._model), out)
 
     def _end(self, event: Finished | Failed, out: list[Event]) -> None:

@@ -34,6 +34,7 @@ from translation.providers.anthropic_state import Memory, thinking_block
 from translation.providers.anthropic_wire import (
     BLOCK,
     MESSAGE,
+    NONE,
     REASONS,
     Block,
     MessageBody,
@@ -88,7 +89,8 @@ class AnthropicWhole:
         usage = counted(message.usage)
         blocks = [BLOCK.decode(raw) for raw in content]
         reason = settled(message.stop_reason or "", sum(block.type == "tool_use" for block in blocks))
-        told = message.type and message.told and reason == message.stop_reason and all(block.told for block in blocks)
+        told = message.type and message.told and usage != NONE and reason == message.stop_reason
+        told = told and all(block.told for block in blocks)
         self._mended = self._mended or not told
         details = message.stop_details or StopDetails()
         sequence = message.stop_sequence or ""
@@ -104,7 +106,7 @@ class AnthropicWhole:
             out.append(Frame(body, None, "body"))
         state = self._memory.state(len(content)) if self._calls else b""
         explanation = details.explanation or ""
-        counts = usage if message.usage is not None else None
+        counts = usage if usage != NONE else None
         out.append(Finished(REASONS.get(reason, "stop"), counts, sequence, explanation, state, message.model))
         return out
 

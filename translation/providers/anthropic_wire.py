@@ -167,6 +167,18 @@ EMPTY = {
     "tool_use": {"input": Raw(b"{}")},
 }
 
+# Which block a delta belongs into, and how one begins that clients read nothing of but deltas.
+HOMES = {
+    "text_delta": "text",
+    "thinking_delta": "thinking",
+    "signature_delta": "thinking",
+    "input_json_delta": "tool_use",
+}
+BEGUN = {
+    "text": Raw(b'{"type":"text","text":""}'),
+    "thinking": Raw(b'{"type":"thinking","thinking":"","signature":""}'),
+}
+
 
 def early_deltas(block: Block) -> Iterator[Delta]:
     """What the start of a block says of them all the same."""

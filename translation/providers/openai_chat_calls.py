@@ -166,7 +166,8 @@ class Calls(Struct, eq=False):
             return self._new(None)
         if given.id and last.id:
             same = next((call for call in self._calls if call.id == str(given.id)), None)
-            if same is None or (name and (name != same.name or _is_another(same, given, name, fragment.strip()))):
+            other = name and same is not None and same.name not in ("", name)
+            if same is None or other or (name and _is_another(same, given, name, fragment.strip())):
                 return self._new(None)
             return same
         another = name and last.name and (name != last.name or _is_another(last, given, name, fragment.strip()))
@@ -183,7 +184,8 @@ class Calls(Struct, eq=False):
     def _start(self, call: _Call, out: list[Event]) -> None:
         if not call.started:
             for earlier in self._calls[: call.number]:
-                if not earlier.started and earlier.name and self._is_whole(earlier):
+                named = earlier.name in self._offered or (earlier.name and self._is_whole(earlier))
+                if named and not earlier.started:
                     self._start(earlier, out)  # it had nothing but its name: the order is the upstream's
             call.started = True
             called = call.name if call.name in self._offered else self._meant(call.name)

@@ -30,11 +30,12 @@ from translation.providers.openai_chat_wire import (
     decode_whole,
     finish_word,
     first,
+    heed,
     plain_text,
     usage_of,
     words,
 )
-from translation.refusals import cried, in_band, read
+from translation.refusals import cried, in_band
 from translation.sse import MAX_EVENT, SSEDecoder, apart, is_idle
 from translation.think_text import ThinkText
 from translation.unicode import Halves
@@ -209,7 +210,7 @@ class ChatDecoder(Ending, Struct, eq=False):
                 delta = self._message(choice.message)
             if delta is not None:
                 self._delta(delta, out, whole=choice.delta is None)
-            if choice.finish_reason and (self._reason is None or delta is not None):
+            if (choice.finish_reason or choice.error) and (self._reason is None or delta is not None):
                 self._finish(choice)
         if chunk.model:
             self._model = chunk.model
@@ -317,8 +318,7 @@ class ChatDecoder(Ending, Struct, eq=False):
             elif part.thinking:
                 self._think(part.thinking, out)
             if part.text:
-                self._said.add(part.text)
-                out.append(TextDelta(part.text))
+                self._say(part.text, out)
             self._refusal += part.refusal or ""
 
     # ------------------------------------------------------------ the end
@@ -327,11 +327,12 @@ class ChatDecoder(Ending, Struct, eq=False):
         told = choice.finish_reason or ""
         if told not in REASONS:
             told = finish_word(told)
-        if told == "null":
+        if told in ("", "null"):
+            heed(choice.error)
             return
         if told in GAVE_UP:
-            complaint = read(b'{"error":%b}' % bytes(choice.error))
-            raise in_band(complaint) if complaint else GAVE_UP[told](f"the upstream gave up: finish_reason {told!r}")
+            heed(choice.error)
+            raise GAVE_UP[told](f"the upstream gave up: finish_reason {told!r}")
         if told not in REASONS:
             raise UpstreamProtocolError(f"unknown finish_reason {choice.finish_reason!r}")
         self._reason, self._alone = REASONS[told], not speaks(choice.delta)

@@ -189,15 +189,16 @@ def decode_chunk(data: bytes) -> Chunk:
         if complaint:
             raise in_band(complaint)
     if chunk.x_groq is not None:
-        _heed(chunk, chunk.x_groq)
+        heed(chunk.x_groq.error)
+        chunk.usage = chunk.usage or chunk.x_groq.usage
     return chunk
 
 
-def _heed(chunk: Chunk, groq: Groq) -> None:
-    complaint = read(b'{"error":%b}' % bytes(groq.error or b"null"))
+def heed(error: Raw) -> None:
+    """What a part of an answer says went wrong."""
+    complaint = read(b'{"error":%b}' % bytes(error)) if bytes(error) not in NO_ERROR else None
     if complaint:
         raise in_band(complaint)
-    chunk.usage = chunk.usage or groq.usage
 
 
 def plain_text(chunk: Chunk, model: str) -> str:
