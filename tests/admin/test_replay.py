@@ -137,6 +137,14 @@ def test_a_round_costs_what_it_cost_and_not_what_the_whole_turn_did(browser: Cli
         assert (facts["Tokens in"], facts["Tokens out"]) == (told[0], f"{told[1]}, at most 100")
 
 
+def test_a_comparison_says_that_a_turn_had_more_rounds_than_its_replay(browser: Client, stored: Turn) -> None:
+    row = Replay.objects.create(conversation=stored.conversation, turn=stored, target="x/y", exact=True)
+    page = f"/admin/conversations/replay/{row.pk}/compare/"
+    assert "of all its rounds" not in browser.get(page).text
+    Round.objects.create(conversation=stored.conversation, turn=stored, number=2, created_at=stored.started_at)
+    assert "of all its rounds" in browser.get(page).text
+
+
 def test_a_failed_replay_is_kept_with_its_error(stored: Turn, upstreams: ScriptedUpstream) -> None:
     upstreams.queue(CHAT, chat.error(400, "no such model"))
     assert "replay failed: invalid_request_error" in run(stored.request_id)
