@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 
 import pytest
 import zstandard
@@ -135,6 +136,14 @@ def test_a_round_costs_what_it_cost_and_not_what_the_whole_turn_did(browser: Cli
     for query, told in (({}, ("about 400", "36 as before")), ({"round": "2"}, ("about 600", "9 as before"))):
         facts = dict(browser.get(PAGE, query).context["facts"])
         assert (facts["Tokens in"], facts["Tokens out"]) == (told[0], f"{told[1]}, at most 100")
+
+
+def test_each_replay_of_the_list_leads_to_its_comparison_and_to_its_turn(browser: Client, stored: Turn) -> None:
+    row = Replay.objects.create(conversation=stored.conversation, turn=stored, target="x/y", exact=True)
+    page = browser.get("/admin/conversations/replay/").text
+    links = dict(re.findall(r'<a [^>]*?href="([^"]+)"[^>]*>(?:<span[^>]*>)?([^<]*)<', page))  # one in another is none
+    assert links[f"/admin/conversations/replay/{row.pk}/compare/"] == "x/y"
+    assert links["/admin/conversations/turn/1/hops/"] == stored.request_id
 
 
 def test_a_comparison_says_that_a_turn_had_more_rounds_than_its_replay(browser: Client, stored: Turn) -> None:
