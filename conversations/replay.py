@@ -181,15 +181,24 @@ def _is_outline(content: bytes) -> bool:
 
 def expected(planned: Plan, turn: Turn, means: Means) -> Expected:
     target = planned.route.target
-    read = turn.input_tokens + turn.cache_read + turn.cache_write
+    read, likely = _used(turn, planned.number)
     if not planned.exact or not read:
         read = means.estimates.prompt(target.upstream, target.model, weight(planned.sent.body))
-    likely, most = turn.output_tokens, max(planned.request.max_tokens, turn.output_tokens)
+    most = max(planned.request.max_tokens, likely)
     micros, most_micros = (
         means.prices.cost(target.upstream, target.model, Usage(input_tokens=read, output_tokens=tokens))
         for tokens in (likely, most)
     )
     return Expected(read, likely, most, micros, most_micros)
+
+
+def _used(turn: Turn, number: int) -> tuple[int, int]:
+    """What the call that is run again read and wrote: a turn with rounds adds all of them up."""
+    call: Turn | UsageEntry | None = turn
+    if turn.rounds.exists():
+        calls = UsageEntry.objects.filter(request_id=turn.request_id, status="complete").order_by("attempt", "pk")
+        call = calls[max(number - 1, 0) :].first()
+    return (call.input_tokens + call.cache_read + call.cache_write, call.output_tokens) if call else (0, 0)
 
 
 # ------------------------------------------------------------ the call

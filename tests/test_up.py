@@ -52,6 +52,7 @@ def test_the_first_run_prints_credentials_that_work_and_the_second_does_not_repe
     assert "only the built-in demo" in printed
     (key,) = set(re.findall(r"sk-tb-[\w-]+", printed))
     assert f"ANTHROPIC_BASE_URL={url} ANTHROPIC_API_KEY={key} claude -p" in printed
+    assert set(re.findall(r"claude-[a-z]+-[\d-]+", printed)) == {"claude-sonnet-5-5"}  # as in the README and the admin
     (password,) = re.findall(r"user admin, password (\S+)", printed)
     assert signs_in(url, "admin", password)
     assert tree.stop() == 0

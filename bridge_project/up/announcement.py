@@ -71,7 +71,7 @@ def _where_the_key_is() -> str:
 
 def _curl(api_key: str) -> str:
     body = json.dumps(
-        {"model": "claude-sonnet-4-5", "max_tokens": 256, "messages": [{"role": "user", "content": PROMPT}]}
+        {"model": "claude-sonnet-5-5", "max_tokens": 256, "messages": [{"role": "user", "content": PROMPT}]}
     )
     return (
         f"curl {_url()}/v1/messages -H 'x-api-key: {api_key}' \\\n"

@@ -15,10 +15,14 @@ class RoutingAdmin(ModelAdmin):
     list_filter_submit = True
     # What a row that is yet to be made has not.
     later: tuple[str, ...] = ()
+    # What tells those who may only look what others have in fields of the form.
+    told: tuple[str, ...] = ()
 
     def get_fieldsets(self, request: HttpRequest, obj: Model | None = None) -> Any:
         sets = super().get_fieldsets(request, obj)
-        return sets if obj is not None else _without(sets, self.later)
+        if obj is None:
+            return _without(sets, (*self.later, *self.told))
+        return _without(sets, self.told if self.has_change_permission(request, obj) else _asked(self.form))
 
     def save_model(self, request: HttpRequest, obj: Model, form: Any, change: Any) -> None:
         with transaction.atomic():
@@ -38,6 +42,11 @@ class RoutingAdmin(ModelAdmin):
     def _announce(self, what: str) -> None:
         routes.announce(what)
         transaction.on_commit(lambda: current().hear("routes", what))
+
+
+def _asked(form: Any) -> tuple[str, ...]:
+    """Fields that no column is behind: without the form they are empty, whatever the row has."""
+    return tuple(form.declared_fields)
 
 
 def _without(sets: Any, names: tuple[str, ...]) -> list[Any]:

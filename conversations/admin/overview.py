@@ -2,7 +2,7 @@
 
 import datetime as dt
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from django.db import connection
@@ -48,7 +48,7 @@ class Line(Struct, frozen=True):
     """A line of a summary, and where its entries are."""
 
     name: str
-    url: str
+    url: str  # "" for what has no list of its own
     attempts: int
     failed: int
     read: int  # tokens, from a cache or not
@@ -102,7 +102,7 @@ def overview(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     if not request.user.has_perm("conversations.view_usageentry"):
         return context
     now = timezone.now()
-    used = _used(now - length, unit)
+    used, tools = _used(now - length, unit), ledger.tool_totals(now - length)
     buckets = [(name, total.attempts, total.failed) for name, total in _by(used, "unit").items()]
     return context | {
         "figures": (*_traffic(_summed(used), chosen), *_latency(now - length)),
@@ -112,7 +112,9 @@ def overview(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         "by_upstream": _first(_by(used, "upstream"), "upstream", chosen, {}, FAILING),
         "by_model": _first(_by(used, "model"), "model", chosen, {}, COSTLY),
         "by_key": _first(_by(used, "key"), "key", chosen, _key_names(), COSTLY),
-        "tools": ledger.tool_totals(now - length)[:ROWS],
+        "tools": tools[:ROWS],
+        "other_tools": _others(tools),
+        "other_calls": sum(tool.calls for tool in tools[ROWS:]),
     }
 
 
@@ -193,15 +195,23 @@ def _key_names() -> dict[str, str]:
 
 
 def _first(groups: dict[str, Used], what: str, chosen: str, names: dict[str, str], most: tuple[str, ...]) -> list[Line]:
-    """Those with the most of what these columns count, as lines of a summary."""
+    """Those with the most of what these columns count, as lines of a summary; the others are one line."""
     ordered = sorted(groups.items(), key=lambda item: (*(-getattr(item[1], name) for name in most), item[0]))
-    return [
-        Line(
-            names.get(value, value), cells.list_url(UsageEntry, **{what: value, "since": chosen}), one.attempts,
-            one.failed, one.read, one.output_tokens, one.cost_micros,
-        )
+    lines = [
+        _line(names.get(value, value), cells.list_url(UsageEntry, **{what: value, "since": chosen}), one)
         for value, one in ordered[:ROWS]
-    ]  # fmt: skip
+    ]
+    if rest := ordered[ROWS:]:
+        lines.append(_line(_others(ordered), "", _summed(one for _, one in rest)))
+    return lines
+
+
+def _line(name: str, url: str, one: Used) -> Line:
+    return Line(name, url, one.attempts, one.failed, one.read, one.output_tokens, one.cost_micros)
+
+
+def _others(found: Sequence[object]) -> str:
+    return wording.many(len(found) - ROWS, "other") if len(found) > ROWS else ""
 
 
 def _traffic(total: Used, chosen: str) -> tuple[Figure, ...]:

@@ -21,7 +21,7 @@ def _find(term: str, said: finding.Said = ()) -> Q:
 @admin.register(Replay)
 class ReplayAdmin(RecordAdmin):
     about = "The page of a turn runs it again, as it was or through another model, and compares the answers."
-    list_display = ("turn_cell", "target_cell", "outcome", "exact", "cost", "took", "who", "when")
+    list_display = ("target_cell", "turn_cell", "outcome", "exact", "cost", "took", "who", "when")
     list_select_related = ("turn",)
     list_filter = ("status", "exact")
     ordering = ("-id",)

@@ -124,6 +124,7 @@ def compare_page(admin: Any, request: HttpRequest, object_id: str) -> HttpRespon
         "readable": readable,
         "may_replay": may_replay(request),
         "compared": compared,
+        "several_rounds": turn.rounds.exists(),
         "sides": [(side, shown(side.text), shown(side.thinking)) for side in (before, after)],
         "difference": diff(before.text.encode("utf-8", "replace"), after.text.encode("utf-8", "replace")),
         "notes": toolchain.notes(bytes(row.notes)),

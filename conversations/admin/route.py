@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.contrib import admin
-from django.utils.html import escape
+from django.utils.html import escape, format_html_join
 from django.utils.safestring import SafeString
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget
@@ -95,9 +95,11 @@ class RouteAdmin(RoutingAdmin):
     list_filter = ("policy", "enabled")
     search_fields = ("pattern", "target", "fallbacks")
     list_before_template = "admin/conversations/route/environment.html"
+    readonly_fields = ("switched",)
+    told = ("switched",)
     fieldsets = (
         (None, {"fields": ("pattern", "target", "fallbacks", "priority", "stream_upstream", "enabled")}),
-        ("Policies", {"fields": ("policy", "guidance", *(f"{PREFIX}{rule}" for rule in SWITCHES))}),
+        ("Policies", {"fields": ("policy", "guidance", "switched", *(f"{PREFIX}{rule}" for rule in SWITCHES))}),
         ("Texts of the policies", {"fields": TEXTS, "classes": ("collapse",)}),
     )
 
@@ -120,6 +122,10 @@ class RouteAdmin(RoutingAdmin):
     def policy_shown(self, row: Route) -> str:
         changed = len(row.switches.splitlines())
         return f"{row.policy or 'default'}{f', {changed} switched' if changed else ''}"
+
+    @display(description="switched")
+    def switched(self, row: Route) -> SafeString | str:
+        return format_html_join("", "<div>{}</div>", ((line,) for line in row.switches.splitlines())) or wording.NONE
 
     @display(description="state", label={"on": "success", "off": "danger"})
     def state(self, row: Route) -> str:

@@ -52,6 +52,13 @@ class CallView(Struct, frozen=True):
         return wording.size(self.result_size)
 
 
+class Step(Struct, frozen=True):
+    """What an answer said, and the calls that it made then: with hosted tools it goes on after their results."""
+
+    said: tuple[Part, ...]
+    calls: tuple[CallView, ...]
+
+
 class TurnView(Struct, frozen=True):
     number: int
     pk: int
@@ -72,8 +79,7 @@ class TurnView(Struct, frozen=True):
     notes: tuple[Note, ...]
     brought: tuple[Part, ...]
     left_out: int  # parts that the page does not show
-    said: tuple[Part, ...]
-    calls: tuple[CallView, ...]
+    steps: tuple[Step, ...]
     follows: int  # number of the turn whose answer it goes on from, 0 for none
     branch: bool  # another turn went on from there before
     agents: tuple[Conversation, ...] = ()  # that it started
@@ -232,12 +238,8 @@ def _turn(
     turn: Turn, messages: list[tuple[str, bool, tuple[Part, ...]]], calls: tuple[CallView, ...], known: set[str],
     index: Index, *, readable: bool,
 ) -> TurnView:  # fmt: skip
-    # Calls and results stand by themselves; what is left is what somebody said, and calls that were made elsewhere.
-    shown_below = {call.id for call in calls}
-    said = [
-        part for _, answer, content in messages if answer for part in content
-        if part.kind != "tool_use" and part.call not in shown_below
-    ]  # fmt: skip
+    answer = [part for _, is_answer, content in messages if is_answer for part in content]
+    steps, unseen = _steps(answer, calls)
     brought = [
         replace(part, who=role) for role, answer, content in messages if not answer for part in content
         if not part.kind.startswith(("tool_result", "tool_use")) or (part.call and part.call not in known)
@@ -265,12 +267,30 @@ def _turn(
         error=_error(turn, readable=readable),
         notes=notes(bytes(turn.notes)),
         brought=tuple(brought[-BROUGHT:]),
-        left_out=max(0, len(brought) - BROUGHT) + max(0, len(said) - SAID),
-        said=tuple(said[:SAID]),
-        calls=calls,
+        left_out=max(0, len(brought) - BROUGHT) + unseen,
+        steps=steps,
         follows=index.numbers.get(follows, 0),
         branch=bool(follows and others),
     )
+
+
+def _steps(answer: Iterable[Part], calls: Sequence[CallView]) -> tuple[tuple[Step, ...], int]:
+    """In the order of the answer, and how many parts are too many. Calls and results stand by themselves; what is left
+    is what somebody said, and calls that were made elsewhere."""
+    own = {call.id: call for call in calls}
+    waiting, number = dict(own), 0
+    steps: list[tuple[list[Part], list[CallView]]] = [([], [])]
+    for part in answer:
+        if call := waiting.pop(part.call, None):
+            steps[-1][1].append(call)
+        elif part.kind != "tool_use" and part.call not in own:
+            number += 1
+            if steps[-1][1]:
+                steps.append(([], []))
+            if number <= SAID:
+                steps[-1][0].append(part)
+    steps[-1][1].extend(waiting.values())  # of an answer that is not stored, or not yet
+    return tuple(Step(tuple(said), tuple(made)) for said, made in steps), max(0, number - SAID)
 
 
 def _error(turn: Turn, *, readable: bool) -> str:

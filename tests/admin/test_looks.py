@@ -45,6 +45,12 @@ NAMELESS = """() => [...document.querySelectorAll('a, button, [role=button], inp
   const icons = [...place.querySelectorAll('.material-symbols-outlined')].map(icon => icon.textContent).join('');
   return place.textContent.trim() === icons.trim();
 }).map(place => place.outerHTML.slice(0, 200))"""
+# Cells of a list whose text begins above them, or ends below.
+SPILLED = """() => [...document.querySelectorAll('#result_list :is(td, th)')].filter(cell => {
+  const words = document.createRange(), frame = cell.getBoundingClientRect();
+  words.selectNodeContents(cell);
+  return [...words.getClientRects()].some(line => line.height && (line.top < frame.top || line.bottom > frame.bottom));
+}).map(cell => cell.textContent.trim())"""
 LISTS = ("conversation", "turn", "toolmapping", "usageentry", "apikey", "upstream", "route", "price", "process")
 
 
@@ -114,3 +120,14 @@ def test_everything_that_is_pressed_or_filled_in_has_a_name(chromium: Browser, b
         for path in ("/admin/", "/admin/connect/", *(f"/admin/{place}/" for place in (*tables, *forms))):
             came.go(path)
             assert came.page.evaluate(NAMELESS) == [], path
+
+
+@pytest.mark.parametrize("width", [390, 768])
+def test_a_long_name_in_a_list_is_read_from_its_beginning_to_its_end(
+    chromium: Browser, bridge: Bridge, width: int
+) -> None:
+    bridge.manage("issue_key", ("a nightly agent of the department " * 3)[:100])
+    with browsing.visitor(chromium, bridge) as came:
+        came.page.set_viewport_size({"width": width, "height": 800})
+        came.go("/admin/conversations/apikey/")
+        assert came.page.evaluate(SPILLED) == []

@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from conversations.admin.overview import columns, quantile
-from conversations.models import ApiKey, Conversation, Turn, UsageEntry
+from conversations.models import ApiKey, Conversation, ToolEntry, Turn, UsageEntry
 from tests.admin import rows
 
 
@@ -61,6 +61,25 @@ def test_the_summaries_add_up_to_the_figures_and_lead_to_their_entries(browser: 
             line.attempts for line in lines
         ]
     assert sorted(line.attempts for line in page.context["by_key"]) == [1, 11]
+
+
+@pytest.mark.django_db
+def test_what_a_summary_has_no_line_for_is_its_last_one(browser: Client) -> None:
+    key = rows.seed(33)
+    for number, entry in enumerate(UsageEntry.objects.order_by("pk")):
+        UsageEntry.objects.filter(pk=entry.pk).update(upstream=f"up{number % 11}", model=f"model{number % 9}")
+    ToolEntry.objects.bulk_create(
+        ToolEntry(api_key=key, request_id="r", created_at=timezone.now(), tool_name=f"tool{number}", calls=number)
+        for number in range(1, 12)
+    )
+    page = browser.get("/admin/")
+    for name, words in (("by_upstream", "3 others"), ("by_model", "1 other")):
+        lines = page.context[name]
+        assert (len(lines), lines[-1].name, lines[-1].url) == (9, words, "")
+        assert sum(line.attempts for line in lines) == 33
+        assert sum(line.failed for line in lines) == UsageEntry.objects.filter(status="error").count()
+    assert "3 others</th><td>6</td>" in page.text
+    assert [line.name for line in page.context["by_key"]] == ["tests"]
 
 
 @pytest.mark.django_db

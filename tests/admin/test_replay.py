@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 
 import pytest
 import zstandard
@@ -12,7 +13,7 @@ from django.test import Client
 
 from conversations import contents, retention
 from conversations.captured import client_stream
-from conversations.models import Blob, Conversation, Message, Replay, ToolMapping, Turn, Upstream
+from conversations.models import Blob, Conversation, Message, Replay, Round, ToolMapping, Turn, Upstream, UsageEntry
 from tests.admin import rows
 from tests.servers import chat
 from tests.servers.bridge import PROJECT
@@ -120,6 +121,37 @@ def test_the_cost_is_said_without_asking_anybody(stored: Turn, upstreams: Script
     assert "first/m: 1,000 tokens in" in run(stored.request_id, "--cost")
     assert upstreams.requests == []
     assert not Replay.objects.exists()
+
+
+def test_a_round_costs_what_it_cost_and_not_what_the_whole_turn_did(browser: Client, stored: Turn) -> None:
+    UsageEntry.objects.all().delete()
+    for number, (read, written) in enumerate(((400, 36), (600, 9)), 1):
+        entry = rows.an_entry(stored, stored.conversation)
+        entry.attempt, entry.input_tokens, entry.output_tokens, entry.status = number, read, written, "complete"
+        entry.save()
+    Round.objects.create(
+        conversation=stored.conversation, turn=stored, number=2, sent_tail=zstandard.compress(SENT),
+        created_at=stored.started_at,
+    )  # fmt: skip
+    for query, told in (({}, ("about 400", "36 as before")), ({"round": "2"}, ("about 600", "9 as before"))):
+        facts = dict(browser.get(PAGE, query).context["facts"])
+        assert (facts["Tokens in"], facts["Tokens out"]) == (told[0], f"{told[1]}, at most 100")
+
+
+def test_each_replay_of_the_list_leads_to_its_comparison_and_to_its_turn(browser: Client, stored: Turn) -> None:
+    row = Replay.objects.create(conversation=stored.conversation, turn=stored, target="x/y", exact=True)
+    page = browser.get("/admin/conversations/replay/").text
+    links = dict(re.findall(r'<a [^>]*?href="([^"]+)"[^>]*>(?:<span[^>]*>)?([^<]*)<', page))  # one in another is none
+    assert links[f"/admin/conversations/replay/{row.pk}/compare/"] == "x/y"
+    assert links["/admin/conversations/turn/1/hops/"] == stored.request_id
+
+
+def test_a_comparison_says_that_a_turn_had_more_rounds_than_its_replay(browser: Client, stored: Turn) -> None:
+    row = Replay.objects.create(conversation=stored.conversation, turn=stored, target="x/y", exact=True)
+    page = f"/admin/conversations/replay/{row.pk}/compare/"
+    assert "of all its rounds" not in browser.get(page).text
+    Round.objects.create(conversation=stored.conversation, turn=stored, number=2, created_at=stored.started_at)
+    assert "of all its rounds" in browser.get(page).text
 
 
 def test_a_failed_replay_is_kept_with_its_error(stored: Turn, upstreams: ScriptedUpstream) -> None:

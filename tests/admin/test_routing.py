@@ -12,7 +12,7 @@ from pytest_django import Settings
 
 from conversations import secrets
 from conversations.admin.learned import taught
-from conversations.models import Change, Learned, Price, Rest, Route, Upstream
+from conversations.models import Change, Learned, Price, Rest, Route, ToolSecret, Upstream
 from conversations.prices import DEFAULTS
 
 pytestmark = pytest.mark.django_db
@@ -161,6 +161,22 @@ def test_a_form_for_a_new_row_asks_and_has_nothing_to_tell(
     page = browser.get(f"/admin/conversations/{model}/add/").text
     assert asked in page
     assert [words for words in not_yet if words in page] == []
+
+
+def test_who_may_only_look_sees_what_is_switched_and_no_questions(browser: Client, outsider: Client) -> None:
+    add(browser, "route", route_form(switch_drop_echo="off", switch_narrow_to_reading="on"))
+    add(browser, "upstream", upstream_form(new_keys=KEYS))
+    ToolSecret.objects.create(name="weather", host="weather.example", value=b"")
+    pages = {
+        name: outsider.get(f"/admin/conversations/{name}/{model.objects.get().pk}/change/").text
+        for name, model in (("route", Route), ("upstream", Upstream), ("toolsecret", ToolSecret))
+    }
+    assert "drop_echo off" in pages["route"]
+    assert "narrow_to_reading on" in pages["route"]
+    assert "switch_" not in pages["route"]
+    for question in ("New keys", "Forget keys", "New value"):
+        assert question not in "".join(pages.values())
+    assert "Switched" not in browser.get(f"/admin/conversations/route/{Route.objects.get().pk}/change/").text
 
 
 def test_what_a_switch_says_about_markup_is_shown_as_text(browser: Client) -> None:

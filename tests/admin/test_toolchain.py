@@ -230,6 +230,7 @@ def test_the_result_of_a_hosted_tool_stands_with_its_call(browser: Client, turn:
     assert "not stored" not in page
     assert page.count("19 left") == 1
     assert "mcp_tool" not in page
+    assert page.index("mcptoolu_1") < page.index("19 left") < page.index("There are some.")
     ToolMapping.objects.all().delete()
     assert browser.get(CHAIN).text.count("19 left") == 1
 
