@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from translation.lookaround import WORDED, without_lookaround
 from translation.memo import Memo
 from translation.moonshot_schema import flavored
 from translation.schema_shape import NONE, Flattener, branches, either, inside, poured
@@ -18,7 +19,7 @@ from translation.unreadable import UNREADABLE
 
 class Parameters(Struct, frozen=True):
     schema: Raw
-    merged: bool = False  # what the root said beside its properties is lost
+    lost: tuple[str, ...] = ()  # what the turn records of it, with a place for the tool's name
 
 
 _SEEN: Memo[Parameters] = Memo(budget=8 * 1024 * 1024, largest=256 * 1024)
@@ -30,13 +31,21 @@ EMPTY = Parameters(Raw(msgspec.json.encode(HEAD)))
 # `schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level`; Kimi neither.
 NEVER_AT_ROOT = frozenset(("oneOf", "anyOf", "allOf", "enum", "not", "$ref"))
 LOST_AT_ROOT = frozenset(("oneOf", "anyOf", "enum", "not"))  # the others are folded without a loss
-MERGED = "tools.{}.input_schema: the alternatives at its root were merged into one object"  # what the turn records
+SCHEMA = "tools.{}.input_schema"
+MERGED = f"{SCHEMA}: the alternatives at its root were merged into one object"
+LOOKED_AROUND = WORDED.format(SCHEMA)
 
 
 def function_schema(schema: bytes, *, moonshot: bool = False) -> Parameters:
     if moonshot:
-        return _FLAVORED.get(schema, lambda: _flavored(_object(_with_items(schema, moonshot=True))))
-    return _SEEN.get(schema, lambda: _object(_with_items(schema, moonshot=False)))
+        return _FLAVORED.get(schema, lambda: _flavored(_parameters(schema, moonshot=True)))
+    return _SEEN.get(schema, lambda: _parameters(schema, moonshot=False))
+
+
+def _parameters(schema: bytes, *, moonshot: bool) -> Parameters:
+    plain = without_lookaround(schema)
+    parameters = _object(_with_items(plain, moonshot=moonshot))
+    return parameters if plain is schema else replace(parameters, lost=(LOOKED_AROUND, *parameters.lost))
 
 
 def _flavored(parameters: Parameters) -> Parameters:
@@ -72,7 +81,8 @@ def _merged(schema: bytes) -> Parameters:
     merged |= {"type": "object", "properties": properties, "required": required}
     if told := either(alternatives):
         merged["description"] = f"{flat.get('description', '')} ({told})".lstrip()
-    return Parameters(Raw(msgspec.json.encode(merged)), merged=not LOST_AT_ROOT.isdisjoint(flat))
+    lost = () if LOST_AT_ROOT.isdisjoint(flat) else (MERGED,)
+    return Parameters(Raw(msgspec.json.encode(merged)), lost)
 
 
 def _with_items(schema: bytes, *, moonshot: bool) -> bytes:

@@ -521,6 +521,44 @@ def test_a_schema_that_cannot_be_read_to_its_end_is_passed_on_as_it_is() -> None
     assert odd in sent(asking(tools=(Tool("t", "", odd),))).body
 
 
+LOOKS = r"^(?!\.)[^@]+@[^@]+$"  # as Zod writes e-mail addresses
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"type": "string", "pattern": LOOKS}, {"type": "string", "description": f"(pattern: {LOOKS})"}),
+        (
+            {"type": "array", "items": {"pattern": "(?<=a)b", "description": "D"}},
+            {"type": "array", "items": {"description": "D (pattern: (?<=a)b)"}},
+        ),
+        ({"properties": {"pattern": {"const": LOOKS}}}, {"properties": {"pattern": {"const": LOOKS}}}),
+        ({"pattern": r"^(?:a|\(?=b)(?<n>c)$"}, {"pattern": r"^(?:a|\(?=b)(?<n>c)$"}),
+        ({"pattern": ["(?=a)"], "default": "(?=a)"}, {"pattern": ["(?=a)"], "default": "(?=a)"}),
+        ({"anyOf": [True, {"pattern": "(?=a)"}]}, {"anyOf": [True, {"description": "(pattern: (?=a))"}]}),
+    ],
+)
+@pytest.mark.parametrize("provider", ["openai", "openai-responses", "vllm"])
+def test_a_pattern_that_looks_around_is_told_in_words(given: object, expected: object, provider: str) -> None:
+    """`Invalid JSON schema: regex lookaround is not supported. Found at $.properties.a.pattern.`"""
+    schemas = [json.dumps({"type": "object", "properties": {"a": each}}).encode() for each in (given, expected)]
+    request = asking(tools=(Tool("t", "", schemas[0]),), output_schema=schemas[0])
+    target = Target(provider, "gpt-4.1", PROFILES[provider])
+    found = adapters.adapter(target.profile).build(request, target)
+    value = json.loads(found.body)
+    (tool,) = value["tools"]
+    form = value["text"]["format"] if "text" in value else value["response_format"]["json_schema"]
+    assert tool.get("function", tool)["parameters"] == form["schema"] == json.loads(schemas[1])
+    told = [note.what for note in found.notes if note.rule == "schema-lowered"]
+    wheres = ["tools.t.input_schema", "output_config.format"] if given != expected else []
+    assert sorted(what.partition(":")[0] for what in told) == sorted(wheres)
+
+
+def test_a_schema_with_such_a_pattern_that_cannot_be_read_is_passed_on() -> None:
+    odd = b'{"type":"object","properties":{"a":{"pattern":"(?=a)","maxLength":1e400}}}'
+    assert odd in sent(asking(tools=(Tool("t", "", odd),))).body
+
+
 LIST: dict[str, Any] = {"type": "array"}
 FILLED = {**LIST, "items": {}}
 

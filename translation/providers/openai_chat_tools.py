@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from translation.adapter import Target
 from translation.errors import InvalidRequest
-from translation.function_schema import MERGED, function_schema
+from translation.function_schema import function_schema
 from translation.memo import remembered
 from translation.names import ToolNames
 from translation.patterns import matches
@@ -108,7 +108,7 @@ def _usual(tool: Tool) -> msgspec.Raw | None:
     """A tool that keeps its name, written down; None where there is something to be said about it."""
     found = definition(tool)
     parameters = function_schema(found.schema)
-    if tool.strict or parameters.merged:
+    if tool.strict or parameters.lost:
         return None
     return msgspec.Raw(msgspec.json.encode(_function(tool.name, found.description, parameters.schema)))
 
@@ -125,8 +125,7 @@ def _tool(tool: Tool, target: Target, names: ToolNames, notes: list[Note]) -> Js
     found = definition(tool)
     parameters = function_schema(found.schema, moonshot=target.profile.moonshot_schemas)
     told = _function(names.upstream(tool.name), found.description, parameters.schema)
-    if parameters.merged:
-        notes.append(degraded("schema-lowered", MERGED.format(tool.name)))
+    notes += [degraded("schema-lowered", lost.format(tool.name)) for lost in parameters.lost]
     if tool.strict and target.profile.strict_tools and is_strict(bytes(parameters.schema)):
         told["function"]["strict"] = True
     elif tool.strict:
