@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from translation.lookaround import WORDED, without_lookaround
 from translation.memo import Memo
-from translation.moonshot_schema import flavored
+from translation.moonshot_schema import LOST, flavored
 from translation.schema_shape import NONE, Flattener, branches, either, inside, poured
 from translation.unreadable import UNREADABLE
 
@@ -49,7 +49,8 @@ def _parameters(schema: bytes, *, moonshot: bool) -> Parameters:
 
 
 def _flavored(parameters: Parameters) -> Parameters:
-    return replace(parameters, schema=Raw(flavored(bytes(parameters.schema))))
+    schema, lost = flavored(bytes(parameters.schema))
+    return Parameters(Raw(schema), (*parameters.lost, LOST) if lost else parameters.lost)
 
 
 def _object(schema: bytes) -> Parameters:
