@@ -364,6 +364,15 @@ def test_what_anthropic_refuses_and_openai_takes_is_limited() -> None:
     assert b"tool_choice" not in body
 
 
+def test_a_system_prompt_of_white_space_is_none() -> None:
+    """Anthropic: `system: text content blocks must contain non-whitespace text`."""
+    parts = [{"type": "text", "text": "\n"}, {"type": "text", "text": "Be brief."}]
+    chat = parsed({"role": "system", "content": " "}, {"role": "developer", "content": parts}, HELLO).request
+    assert chat.system == (Text("Be brief."),)
+    assert chat.raw_system == b'[{"type":"text","text":"Be brief."}]'
+    assert parsed({"role": "system", "content": " "}, HELLO).request.raw_system == b""
+
+
 def test_the_form_of_the_answer() -> None:
     schema = {"name": "answer", "strict": True, "schema": {"type": "object"}}
     request = parsed(response_format={"type": "json_schema", "json_schema": schema}).request
