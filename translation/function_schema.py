@@ -30,6 +30,7 @@ HEAD = {"type": OBJECT, "properties": NO_PROPERTIES}
 EMPTY = Parameters(Raw(msgspec.json.encode(HEAD)))
 # `schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level`; Kimi neither.
 NEVER_AT_ROOT = frozenset(("oneOf", "anyOf", "allOf", "enum", "not", "$ref"))
+COMBINED = frozenset(("oneOf", "anyOf", "allOf"))
 LOST_AT_ROOT = frozenset(("oneOf", "anyOf", "enum", "not"))  # the others are folded without a loss
 SCHEMA = "tools.{}.input_schema"
 MERGED = f"{SCHEMA}: the alternatives at its root were merged into one object"
@@ -46,6 +47,14 @@ def _parameters(schema: bytes, *, moonshot: bool) -> Parameters:
     plain = without_lookaround(schema)
     parameters = _object(_with_items(plain, moonshot=moonshot))
     return parameters if plain is schema else replace(parameters, lost=(LOOKED_AROUND, *parameters.lost))
+
+
+def object_root(schema: bytes) -> Parameters | None:
+    """With a root that Anthropic takes, which has no other demands; None where it has one."""
+    members = msgspec.json.decode(schema, type=dict[str, Raw])
+    if members.get("type") == OBJECT and COMBINED.isdisjoint(members):
+        return None
+    return _object(schema)
 
 
 def _flavored(parameters: Parameters) -> Parameters:

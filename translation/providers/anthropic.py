@@ -12,6 +12,7 @@ from translation.client.stored import MARK, dump_blocks, dump_message
 from translation.closed_schema import closed
 from translation.errors import BridgeError
 from translation.fields import answer_tokens
+from translation.function_schema import object_root
 from translation.providers.anthropic_cache import marked, spared
 from translation.providers.anthropic_errors import refusal
 from translation.providers.anthropic_history import lacks_thinking, legal, without_thinking
@@ -97,9 +98,8 @@ def _wanted(
     if request.system:
         wanted["system"] = request.raw_system or dump_blocks(request.system)
     if request.tools:
-        bound = not request.body and any(tool.strict for tool in request.tools)
-        told = _loosened(request.tools, target, notes) if bound else request.raw_tools
-        wanted["tools"] = told or _array([tool.raw or _tool(tool) for tool in request.tools])
+        own = request.raw_tools if request.body else b""
+        wanted["tools"] = own or _tools(request, target, notes)
     if request.stream != (given.get("stream") == b"true"):
         wanted["stream"] = b"true" if request.stream else b"false"
     return wanted
@@ -198,6 +198,24 @@ def _output(request: Request, notes: list[Note]) -> dict[str, object] | None:
             what = "response_format: what Claude's structured outputs cannot be told of it stands in descriptions"
             notes.append(Note("degradation", "schema-lowered", what))
     return value or None
+
+
+def _tools(request: Request, target: Target, notes: list[Note]) -> bytes:
+    """What the client wrote in this dialect stays; tools of the bridge and of chat clients have to be legal."""
+    tools = tuple([tool if request.body and tool.raw else _rooted(tool, notes) for tool in request.tools])
+    if not request.body and any(tool.strict for tool in tools):
+        return _loosened(tools, target, notes)
+    return _array([tool.raw or _tool(tool) for tool in tools])
+
+
+def _rooted(tool: Tool, notes: list[Note]) -> Tool:
+    """`input_schema does not support oneOf, allOf, or anyOf at the top level`."""
+    told = object_root(tool.schema) if tool.schema else None
+    if told is None:
+        return tool
+    notes += [Note("degradation", "schema-lowered", lost.format(tool.name)) for lost in told.lost]
+    fields = _split(tool.raw or _tool(tool)) | {"input_schema": bytes(told.schema)}
+    return replace(tool, schema=bytes(told.schema), raw=_object(fields))
 
 
 def _loosened(tools: tuple[Tool, ...], target: Target, notes: list[Note]) -> bytes:
