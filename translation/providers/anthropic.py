@@ -20,10 +20,11 @@ from translation.providers.anthropic_state import UNSIGNED
 from translation.providers.anthropic_stream import AnthropicStream
 from translation.providers.anthropic_whole import AnthropicWhole
 from translation.sniffing import Sniffed
-from translation.unicode import json_string
+from translation.unicode import fingerprint, json_string
 from translation.values import Message, Note, Request, Text, ThinkingConfig, Tool, ToolChoice
 
 THREADS = "message-threads-"  # the beta that the bridge serves itself
+MAX_USER_ID = 256
 HOTTEST = 1.0  # OpenAI's scale goes to 2
 STRICT, MOST_STRICT = "tools.strict", 20  # among what an upstream refuses; tools in one request that may be
 Fields = dict[str, bytes]  # a JSON object: the bytes of each value
@@ -150,11 +151,15 @@ def _spelled(request: Request, target: Target, notes: list[Note]) -> Fields:
         "stop_sequences": _stops(request.stop_sequences, notes) or None,
         "thinking": _thinking(request.thinking) if request.thinking else None,
         "output_config": _output(request, notes),
-        "metadata": {"user_id": request.user_id} if request.user_id else None,
+        "metadata": {"user_id": _user(request.user_id)} if request.user_id else None,
         "mcp_servers": Raw(request.mcp_servers) if request.mcp_servers else None,
         "tool_choice": _choice(request.tool_choice) if request.tool_choice and request.tools else None,
     }
     return {name: msgspec.json.encode(value) for name, value in values.items() if value is not None}
+
+
+def _user(user_id: str) -> str:
+    return user_id if len(user_id) <= MAX_USER_ID else fingerprint(user_id)
 
 
 def _sampling(request: Request, notes: list[Note]) -> tuple[float | None, float | None]:

@@ -363,6 +363,9 @@ def test_what_anthropic_refuses_and_openai_takes_is_limited() -> None:
     assert b'"temperature":1.0' in body
     assert b"stop_sequences" not in body
     assert b"tool_choice" not in body
+    named = [parsed(user="u" * length).request for length in (256, 257)]
+    users = [msgspec.json.decode(adapters.adapter(anthropic.profile).build(one, anthropic).body) for one in named]
+    assert [len(user["metadata"]["user_id"]) for user in users] == [256, 64]
 
 
 @pytest.mark.parametrize(
