@@ -10,9 +10,9 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from translation.lookaround import WORDED, without_lookaround
 from translation.memo import Memo
 from translation.moonshot_schema import LOST, flavored
+from translation.schema_patterns import WORDED, with_portable_patterns
 from translation.schema_shape import NONE, Flattener, branches, either, inside, poured
 from translation.unreadable import UNREADABLE
 
@@ -34,7 +34,7 @@ COMBINED = frozenset(("oneOf", "anyOf", "allOf"))
 LOST_AT_ROOT = frozenset(("oneOf", "anyOf", "enum", "not"))  # the others are folded without a loss
 SCHEMA = "tools.{}.input_schema"
 MERGED = f"{SCHEMA}: the alternatives at its root were merged into one object"
-LOOKED_AROUND = WORDED.format(SCHEMA)
+PATTERNS = WORDED.format(SCHEMA)
 
 
 def function_schema(schema: bytes, *, moonshot: bool = False) -> Parameters:
@@ -44,9 +44,9 @@ def function_schema(schema: bytes, *, moonshot: bool = False) -> Parameters:
 
 
 def _parameters(schema: bytes, *, moonshot: bool) -> Parameters:
-    plain = without_lookaround(schema)
+    plain = with_portable_patterns(schema)
     parameters = _object(_with_items(plain, moonshot=moonshot))
-    return parameters if plain is schema else replace(parameters, lost=(LOOKED_AROUND, *parameters.lost))
+    return parameters if plain is schema else replace(parameters, lost=(PATTERNS, *parameters.lost))
 
 
 def object_root(schema: bytes) -> Parameters | None:

@@ -634,14 +634,19 @@ LOOKS = r"^(?!\.)[^@]+@[^@]+$"  # as Zod writes e-mail addresses
             {"type": "array", "items": {"description": "D (pattern: (?<=a)b)"}},
         ),
         ({"properties": {"pattern": {"const": LOOKS}}}, {"properties": {"pattern": {"const": LOOKS}}}),
-        ({"pattern": r"^(?:a|\(?=b)(?<n>c)$"}, {"pattern": r"^(?:a|\(?=b)(?<n>c)$"}),
+        ({"pattern": r"^(?:a|\(?=b)[^\w\[|.-]$"}, {"pattern": r"^(?:a|\(?=b)[^\w\[|.-]$"}),
+        ({"pattern": r"^(?<n>a)$"}, {"description": r"(pattern: ^(?<n>a)$)"}),
+        ({"pattern": r"^[\p{L} ]+$"}, {"description": r"(pattern: ^[\p{L} ]+$)"}),
+        ({"pattern": "^[a[]$"}, {"description": "(pattern: ^[a[]$)"}),
+        ({"pattern": "^[a-z&&b]$"}, {"description": "(pattern: ^[a-z&&b]$)"}),
+        ({"pattern": "a" * 2001}, {"description": f"(pattern: {'a' * 2001})"}),
         ({"pattern": ["(?=a)"], "default": "(?=a)"}, {"pattern": ["(?=a)"], "default": "(?=a)"}),
         ({"anyOf": [True, {"pattern": "(?=a)"}]}, {"anyOf": [True, {"description": "(pattern: (?=a))"}]}),
     ],
 )
 @pytest.mark.parametrize("provider", ["openai", "openai-responses", "vllm"])
-def test_a_pattern_that_looks_around_is_told_in_words(given: object, expected: object, provider: str) -> None:
-    """`Invalid JSON schema: regex lookaround is not supported. Found at $.properties.a.pattern.`"""
+def test_a_pattern_that_is_not_read_everywhere_is_told_in_words(given: object, expected: object, provider: str) -> None:
+    """`Invalid JSON schema: regex lookaround is not supported.`, `'^[\\p{L} ]+$' is not a 'regex'`."""
     schemas = [json.dumps({"type": "object", "properties": {"a": each}}).encode() for each in (given, expected)]
     request = asking(tools=(Tool("t", "", schemas[0]),), output_schema=schemas[0])
     target = Target(provider, "gpt-4.1", PROFILES[provider])
