@@ -567,6 +567,13 @@ def test_kimi_finds_all_that_is_referred_to_among_the_definitions() -> None:
     assert rules(request, "moonshot", "kimi-k2") == ["schema-lowered"]
 
 
+@pytest.mark.parametrize(("model", "told"), [("moonshotai/kimi-k3", {}), ("openai/gpt-5.5", True)])
+def test_kimi_takes_no_other_schemas_behind_openrouter(model: str, told: object) -> None:
+    request = asking(tools=(Tool("t", "", b'{"type":"object","properties":{"a":true}}'),))
+    found = body(request, "openrouter", model)["tools"][0]["function"]["parameters"]
+    assert found["properties"] == {"a": told}
+
+
 def test_kimi_is_told_other_schemas_as_the_client_wrote_them() -> None:
     for odd in (
         b'{ "type":"object", "properties":{"a":{"anyOf":[{"type":"string"}], "title":"T"}}}',
