@@ -12,13 +12,14 @@ from translation.client.stored import MARK, dump_blocks, dump_message
 from translation.closed_schema import closed
 from translation.errors import BridgeError
 from translation.fields import answer_tokens
-from translation.function_schema import object_root
+from translation.function_schema import PATTERNS, object_root
 from translation.providers.anthropic_cache import marked, spared
 from translation.providers.anthropic_errors import refusal
 from translation.providers.anthropic_history import lacks_thinking, legal, without_thinking
 from translation.providers.anthropic_state import UNSIGNED
 from translation.providers.anthropic_stream import AnthropicStream
 from translation.providers.anthropic_whole import AnthropicWhole
+from translation.schema_patterns import with_portable_patterns
 from translation.sniffing import Sniffed
 from translation.unicode import fingerprint, json_string
 from translation.values import Message, Note, Request, Text, ThinkingConfig, Tool, ToolChoice
@@ -27,6 +28,7 @@ THREADS = "message-threads-"  # the beta that the bridge serves itself
 MAX_USER_ID = 256
 HOTTEST = 1.0  # OpenAI's scale goes to 2
 STRICT, MOST_STRICT = "tools.strict", 20  # among what an upstream refuses; tools in one request that may be
+PATTERN = "tools.pattern"
 Fields = dict[str, bytes]  # a JSON object: the bytes of each value
 
 _FIELDS = msgspec.json.Decoder(dict[str, Raw])
@@ -99,7 +101,7 @@ def _wanted(
     if request.system:
         wanted["system"] = request.raw_system or dump_blocks(request.system)
     if request.tools:
-        own = request.raw_tools if request.body else b""
+        own = request.raw_tools if request.body and PATTERN not in target.profile.drop_params else b""
         wanted["tools"] = own or _tools(request, target, notes)
     if request.stream != (given.get("stream") == b"true"):
         wanted["stream"] = b"true" if request.stream else b"false"
@@ -208,6 +210,8 @@ def _output(request: Request, notes: list[Note]) -> dict[str, object] | None:
 def _tools(request: Request, target: Target, notes: list[Note]) -> bytes:
     """What the client wrote in this dialect stays; tools of the bridge and of chat clients have to be legal."""
     tools = tuple([tool if request.body and tool.raw else _rooted(tool, notes) for tool in request.tools])
+    if PATTERN in target.profile.drop_params:
+        tools = tuple([_reworded(tool, notes) for tool in tools])
     if not request.body and any(tool.strict for tool in tools):
         return _loosened(tools, target, notes)
     return _array([tool.raw or _tool(tool) for tool in tools])
@@ -219,8 +223,21 @@ def _rooted(tool: Tool, notes: list[Note]) -> Tool:
     if told is None:
         return tool
     notes += [Note("degradation", "schema-lowered", lost.format(tool.name)) for lost in told.lost]
-    fields = _split(tool.raw or _tool(tool)) | {"input_schema": bytes(told.schema)}
-    return replace(tool, schema=bytes(told.schema), raw=_object(fields))
+    return _with_schema(tool, bytes(told.schema))
+
+
+def _reworded(tool: Tool, notes: list[Note]) -> Tool:
+    """For a server that has refused a regular expression."""
+    schema = with_portable_patterns(tool.schema)
+    if schema is tool.schema:
+        return tool
+    notes.append(Note("degradation", "schema-lowered", PATTERNS.format(tool.name)))
+    return _with_schema(tool, schema)
+
+
+def _with_schema(tool: Tool, schema: bytes) -> Tool:
+    fields = _split(tool.raw or _tool(tool)) | {"input_schema": schema}
+    return replace(tool, schema=schema, raw=_object(fields))
 
 
 def _loosened(tools: tuple[Tool, ...], target: Target, notes: list[Note]) -> bytes:
