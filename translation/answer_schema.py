@@ -6,8 +6,9 @@ allows, has to be asked for in words there.
 
 import msgspec
 
+from translation.schema_patterns import WORDED, with_portable_patterns
 from translation.schema_shape import NONE, Flattener, Node
-from translation.values import Request
+from translation.values import Note, Request
 
 NEVER_AT_ROOT = ("anyOf", "oneOf", "enum", "not")
 ADVICE = "Answer with one JSON {} that matches this JSON Schema, and nothing else:\n{}"
@@ -24,6 +25,14 @@ def object_schema(schema: bytes) -> bytes:
         return b""
     wanted = flat | {"type": kind}
     return schema if wanted == root else msgspec.json.encode(wanted)
+
+
+def told_schema(schema: bytes) -> tuple[bytes, list[Note]]:
+    """What of an object's schema can be sent, and what the turn records of it."""
+    told = with_portable_patterns(schema)
+    return told, [] if told is schema else [
+        Note("degradation", "schema-lowered", WORDED.format("output_config.format"))
+    ]
 
 
 def advice(schema: bytes) -> str:

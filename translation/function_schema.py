@@ -11,14 +11,15 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from translation.memo import Memo
-from translation.moonshot_schema import flavored
+from translation.moonshot_schema import LOST, flavored
+from translation.schema_patterns import WORDED, with_portable_patterns
 from translation.schema_shape import NONE, Flattener, branches, either, inside, poured
 from translation.unreadable import UNREADABLE
 
 
 class Parameters(Struct, frozen=True):
     schema: Raw
-    merged: bool = False  # what the root said beside its properties is lost
+    lost: tuple[str, ...] = ()  # what the turn records of it, with a place for the tool's name
 
 
 _SEEN: Memo[Parameters] = Memo(budget=8 * 1024 * 1024, largest=256 * 1024)
@@ -29,18 +30,36 @@ HEAD = {"type": OBJECT, "properties": NO_PROPERTIES}
 EMPTY = Parameters(Raw(msgspec.json.encode(HEAD)))
 # `schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level`; Kimi neither.
 NEVER_AT_ROOT = frozenset(("oneOf", "anyOf", "allOf", "enum", "not", "$ref"))
+COMBINED = frozenset(("oneOf", "anyOf", "allOf"))
 LOST_AT_ROOT = frozenset(("oneOf", "anyOf", "enum", "not"))  # the others are folded without a loss
-MERGED = "tools.{}.input_schema: the alternatives at its root were merged into one object"  # what the turn records
+SCHEMA = "tools.{}.input_schema"
+MERGED = f"{SCHEMA}: the alternatives at its root were merged into one object"
+PATTERNS = WORDED.format(SCHEMA)
 
 
 def function_schema(schema: bytes, *, moonshot: bool = False) -> Parameters:
     if moonshot:
-        return _FLAVORED.get(schema, lambda: _flavored(_object(_with_items(schema, moonshot=True))))
-    return _SEEN.get(schema, lambda: _object(_with_items(schema, moonshot=False)))
+        return _FLAVORED.get(schema, lambda: _flavored(_parameters(schema, moonshot=True)))
+    return _SEEN.get(schema, lambda: _parameters(schema, moonshot=False))
+
+
+def _parameters(schema: bytes, *, moonshot: bool) -> Parameters:
+    plain = with_portable_patterns(schema)
+    parameters = _object(_with_items(plain, moonshot=moonshot))
+    return parameters if plain is schema else replace(parameters, lost=(PATTERNS, *parameters.lost))
+
+
+def object_root(schema: bytes) -> Parameters | None:
+    """With a root that Anthropic takes, which has no other demands; None where it has one."""
+    members = msgspec.json.decode(schema, type=dict[str, Raw])
+    if members.get("type") == OBJECT and COMBINED.isdisjoint(members):
+        return None
+    return _object(schema)
 
 
 def _flavored(parameters: Parameters) -> Parameters:
-    return replace(parameters, schema=Raw(flavored(bytes(parameters.schema))))
+    schema, lost = flavored(bytes(parameters.schema))
+    return Parameters(Raw(schema), (*parameters.lost, LOST) if lost else parameters.lost)
 
 
 def _object(schema: bytes) -> Parameters:
@@ -72,7 +91,8 @@ def _merged(schema: bytes) -> Parameters:
     merged |= {"type": "object", "properties": properties, "required": required}
     if told := either(alternatives):
         merged["description"] = f"{flat.get('description', '')} ({told})".lstrip()
-    return Parameters(Raw(msgspec.json.encode(merged)), merged=not LOST_AT_ROOT.isdisjoint(flat))
+    lost = () if LOST_AT_ROOT.isdisjoint(flat) else (MERGED,)
+    return Parameters(Raw(msgspec.json.encode(merged)), lost)
 
 
 def _with_items(schema: bytes, *, moonshot: bool) -> bytes:

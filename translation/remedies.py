@@ -51,6 +51,8 @@ WORDED = (  # refusals that do not name the parameter, or one inside of it
         ),
         ("tools.strict",),
     ),
+    # Of servers that only speak like Anthropic: schemas go there as the client wrote them.
+    (re.compile(r"is not a [\"']regex[\"']", re.IGNORECASE), ("tools.pattern",)),
     (re.compile(r"\btext\.verbosity\b"), ("text.verbosity",)),  # beside it stands the form of the answer
     (re.compile(r"verified to stream this model", re.IGNORECASE), ("stream", "stream_options")),
     (re.compile(r"encrypted content is not supported with this model", re.IGNORECASE), ("include",)),

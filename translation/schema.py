@@ -11,6 +11,7 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct
 
+from translation.schema_patterns import is_portable
 from translation.schema_shape import (
     NONE,
     Flattener,
@@ -208,7 +209,9 @@ def _fits(value: object, wanted: type) -> bool:
         return False
     if wanted is float:
         return isinstance(value, int | float) and abs(value) <= sys.float_info.max
-    return isinstance(value, wanted) and not (isinstance(value, str) and "(?" in value)
+    if isinstance(value, str):
+        return wanted is str and "(?" not in value and is_portable(value)
+    return isinstance(value, wanted)
 
 
 def _any(text: str = "") -> Lower:

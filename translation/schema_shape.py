@@ -56,7 +56,7 @@ class Flattener:
         return out, frozenset(inlined)
 
     def _inline(self, ref: object, seen: Seen, inlined: set[int], place: Place) -> Node:
-        target = self._resolve(ref)
+        target = self.resolve(ref)
         if not isinstance(target, dict):
             self._note(place, f"$ref {str(ref)[:80]} leads nowhere")
             return {}
@@ -71,7 +71,7 @@ class Flattener:
         inlined.add(id(target))
         return target
 
-    def _resolve(self, ref: object) -> object:
+    def resolve(self, ref: object) -> object:
         if not isinstance(ref, str) or not ref.startswith("#"):
             return None
         anchor, *steps = [step.replace("~1", "/").replace("~0", "~") for step in unquote(ref[1:]).split("/")]

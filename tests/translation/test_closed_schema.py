@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from translation.adapter import Target
 from translation.adapters import healed
+from translation.client.parse import parse as parse_own
 from translation.closed_schema import ANYTHING, closed
 from translation.errors import UpstreamRefused
 from translation.openai_client.parse import parse
@@ -174,3 +175,26 @@ def test_tools_that_are_too_much_together_are_not_strict() -> None:
     )
     sent = Anthropic().build(formed.request, CLAUDE)
     assert healed(formed.request, CLAUDE, sent, UpstreamRefused(words), error) is None
+
+
+def test_a_server_like_anthropic_that_refuses_a_pattern_is_told_it_in_words() -> None:
+    """DeepSeek's, of Claude Code's `Artifact`. Until then a schema passes as it is."""
+    tools = [
+        {"name": name, "input_schema": {"type": "object", "properties": {"a": {"type": "string", "pattern": pattern}}}}
+        for name, pattern in (("Artifact", r"[^\p{Cc}]"), ("Read", "^a$"))
+    ]
+    body = msgspec.json.encode(
+        {"model": "m", "max_tokens": 1, "tools": tools, "messages": [{"role": "user", "content": "a"}]}
+    )
+    request = parse_own(body, "2023-06-01", ())
+    sent = Anthropic().build(request, replace(CLAUDE, model="m"))
+    assert sent.body == body
+    words = 'Invalid schema for function \'Artifact\': "[^\\p{Cc}]" is not a "regex"'
+    error = msgspec.json.encode({"type": "error", "error": {"type": "invalid_request_error", "message": words}})
+    cured = healed(request, replace(CLAUDE, model="m"), sent, UpstreamRefused(words), error)
+    assert cured is not None
+    changed, kept = msgspec.json.decode(cured.sent.body)["tools"]
+    assert changed["input_schema"]["properties"] == {"a": {"type": "string", "description": r"(pattern: [^\p{Cc}])"}}
+    assert kept == tools[1]
+    assert "schema-lowered" in [note.rule for note in cured.sent.notes]
+    assert cured.remedy is not None

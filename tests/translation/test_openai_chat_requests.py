@@ -438,11 +438,18 @@ NODE = {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}}}
     [
         (
             {"type": ["string", "null"], "anyOf": [{"enum": ["a"]}, {"type": "null"}, True], "description": "D"},
-            {"anyOf": [{"type": ["string", "null"], "enum": ["a"]}, {"type": "null"}, True], "description": "D"},
+            {
+                "anyOf": [
+                    {"type": ["string", "null"], "enum": ["a"]},
+                    {"type": "null"},
+                    {"type": ["string", "null"]},
+                ],
+                "description": "D",
+            },
         ),
         (
             {"type": "object", "oneOf": [{"required": ["a"]}, {"$ref": "#/$defs/node"}]},
-            {"oneOf": [{"type": "object", "required": ["a"]}, {"$ref": "#/$defs/node"}]},
+            {"oneOf": [{"type": "object", "required": ["a"], "properties": {"a": {}}}, {"$ref": "#/$defs/node"}]},
         ),
         ({"$ref": "#/definitions/node"}, {"$ref": "#/$defs/node"}),
         (
@@ -455,6 +462,69 @@ NODE = {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}}}
         ),
         ({"type": "array", "items": []}, {"type": "array", "items": {}}),
         ({"type": "object", "properties": {"$ref": {}}}, {"type": "object", "properties": {"$ref": {}}}),
+        # `property schema for 'b' must be an object`, `items must be an object`
+        (
+            {"properties": {"b": True, "c": False, "d": 1}, "additionalProperties": False},
+            {"properties": {"b": {}, "c": {"not": {}}, "d": 1}, "additionalProperties": False},
+        ),
+        (
+            {"type": "array", "prefixItems": [{}], "items": False},
+            {"type": "array", "prefixItems": [{}], "items": {}},
+        ),
+        # `required property 'b' is not defined in properties`, `required must be an array`
+        (
+            {"properties": {"a": {"type": "string", "required": True}}, "required": ["a", "b"]},
+            {"properties": {"a": {"type": "string"}, "b": {}}, "required": ["a", "b"]},
+        ),
+        # `type is not defined`, `enum value (<nil>) does not match any type in [string]`
+        ({"enum": ["a", "b"]}, {"enum": ["a", "b"], "type": "string"}),
+        ({"enum": ["a", None], "title": "T"}, {"title": "T", "type": ["string", "null"], "enum": ["a", None]}),
+        ({"type": "string", "enum": ["a", None]}, {"type": "string", "enum": ["a"]}),
+        ({"type": "number", "enum": [1, 1.5]}, {"type": "number", "enum": [1, 1.5]}),
+        ({"type": "string", "enum": []}, {"type": "string"}),
+        (
+            {"enum": ["a", 1, [2]], "description": "D"},
+            {
+                "description": "D",
+                "anyOf": [
+                    {"type": "string", "enum": ["a"]},
+                    {"type": "integer", "enum": [1]},
+                    {"type": "array", "enum": [[2]]},
+                ],
+            },
+        ),
+        # `invalid type`, `type array cannot be empty`
+        ({"type": "STRING"}, {"type": "string"}),
+        ({"type": ["any"], "description": 5}, {}),
+        ({"type": ["Null", "Object"]}, {"type": ["null", "object"]}),
+        # `keyword minLength is not allowed in combination with multiple types`
+        ({"type": ["string", "null"], "title": "T"}, {"type": ["string", "null"], "title": "T"}),
+        (
+            {"type": ["string", "null"], "minLength": 1, "default": None},
+            {"default": None, "anyOf": [{"type": "string", "minLength": 1}, {"type": "null"}]},
+        ),
+        # `conflicting keywords found in anyOf with parent: properties`
+        (
+            {
+                "type": "object",
+                "description": "D",
+                "properties": {"b": {}, "c": {}},
+                "required": ["b"],
+                "anyOf": [{"required": ["c"]}, {"properties": {"d": {}}}, {"$ref": "#/$defs/node"}, 1],
+            },
+            {
+                "description": "D",
+                "anyOf": [
+                    {"type": "object", "properties": {"b": {}, "c": {}}, "required": ["b", "c"]},
+                    {"type": "object", "properties": {"b": {}, "c": {}, "d": {}}, "required": ["b"]},
+                    {"$ref": "#/$defs/node"},
+                    1,
+                ],
+            },
+        ),
+        ({"anyOf": [], "examples": [1]}, {"examples": [1]}),
+        ({"anyOf": [{"type": "null"}], "examples": [1]}, {"anyOf": [{"type": "null"}], "examples": [1]}),
+        ({"$ref": "#"}, {"$ref": "#"}),
     ],
 )
 @pytest.mark.parametrize("key", ["$defs", "definitions"])
@@ -464,6 +534,44 @@ def test_kimi_is_told_a_schema_in_the_form_that_it_takes(given: object, expected
     schema = json.dumps({"type": "object", "properties": {"a": given}, key: {"node": node}}).encode()
     found = body(asking(tools=(Tool("t", "", schema),)), "moonshot", "kimi-k2")["tools"][0]["function"]["parameters"]
     assert found == {"type": "object", "properties": {"a": expected}, "$defs": {"node": NODE}}
+
+
+def test_kimi_finds_all_that_is_referred_to_among_the_definitions() -> None:
+    """`references must start with #/$defs/`: libraries refer to the first place where a type stands."""
+    tree = {"type": "object", "properties": {"below": {"$ref": "#/properties/tree"}}}
+    kept = {"properties_tree": {"type": "string"}, "b/c": {"type": "null"}}
+    properties = {
+        "tree": tree,
+        "again": {"$ref": "#/properties/tree", "description": "D"},
+        "odd": {"$ref": "#/$defs/b~1c"},
+        "lost": {"$ref": "#/properties/none", "title": "T"},
+        "far": {"$ref": ["https://x"]},
+    }
+    schema = {"type": "object", "properties": properties, "$defs": kept}
+    request = asking(tools=(Tool("t", "", json.dumps(schema).encode()),))
+    found = body(request, "moonshot", "kimi-k2")["tools"][0]["function"]["parameters"]
+    moved = {"$ref": "#/$defs/properties_tree_"}
+    told = {"type": "object", "properties": {"below": moved}}
+    assert found["properties"] == {
+        "tree": told,
+        "again": {"description": "D", "anyOf": [moved]},
+        "odd": {"$ref": "#/$defs/defs_b_1c"},
+        "lost": {"title": "T"},
+        "far": {},
+    }
+    assert found["$defs"] == {
+        "properties_tree": {"type": "string"},
+        "properties_tree_": told,
+        "defs_b_1c": {"type": "null"},
+    }
+    assert rules(request, "moonshot", "kimi-k2") == ["schema-lowered"]
+
+
+@pytest.mark.parametrize(("model", "told"), [("moonshotai/kimi-k3", {}), ("openai/gpt-5.5", True)])
+def test_kimi_takes_no_other_schemas_behind_openrouter(model: str, told: object) -> None:
+    request = asking(tools=(Tool("t", "", b'{"type":"object","properties":{"a":true}}'),))
+    found = body(request, "openrouter", model)["tools"][0]["function"]["parameters"]
+    assert found["properties"] == {"a": told}
 
 
 def test_kimi_is_told_other_schemas_as_the_client_wrote_them() -> None:
@@ -521,6 +629,49 @@ def test_a_schema_that_cannot_be_read_to_its_end_is_passed_on_as_it_is() -> None
     assert odd in sent(asking(tools=(Tool("t", "", odd),))).body
 
 
+LOOKS = r"^(?!\.)[^@]+@[^@]+$"  # as Zod writes e-mail addresses
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"type": "string", "pattern": LOOKS}, {"type": "string", "description": f"(pattern: {LOOKS})"}),
+        (
+            {"type": "array", "items": {"pattern": "(?<=a)b", "description": "D"}},
+            {"type": "array", "items": {"description": "D (pattern: (?<=a)b)"}},
+        ),
+        ({"properties": {"pattern": {"const": LOOKS}}}, {"properties": {"pattern": {"const": LOOKS}}}),
+        ({"pattern": r"^(?:a|\(?=b)[^\w\[|.-]$"}, {"pattern": r"^(?:a|\(?=b)[^\w\[|.-]$"}),
+        ({"pattern": r"^(?<n>a)$"}, {"description": r"(pattern: ^(?<n>a)$)"}),
+        ({"pattern": r"^[\p{L} ]+$"}, {"description": r"(pattern: ^[\p{L} ]+$)"}),
+        ({"pattern": "^[a[]$"}, {"description": "(pattern: ^[a[]$)"}),
+        ({"pattern": "^[a-z&&b]$"}, {"description": "(pattern: ^[a-z&&b]$)"}),
+        ({"pattern": "a" * 2001}, {"description": f"(pattern: {'a' * 2001})"}),
+        ({"pattern": ["(?=a)"], "default": "(?=a)"}, {"pattern": ["(?=a)"], "default": "(?=a)"}),
+        ({"anyOf": [True, {"pattern": "(?=a)"}]}, {"anyOf": [True, {"description": "(pattern: (?=a))"}]}),
+    ],
+)
+@pytest.mark.parametrize("provider", ["openai", "openai-responses", "vllm"])
+def test_a_pattern_that_is_not_read_everywhere_is_told_in_words(given: object, expected: object, provider: str) -> None:
+    """`Invalid JSON schema: regex lookaround is not supported.`, `'^[\\p{L} ]+$' is not a 'regex'`."""
+    schemas = [json.dumps({"type": "object", "properties": {"a": each}}).encode() for each in (given, expected)]
+    request = asking(tools=(Tool("t", "", schemas[0]),), output_schema=schemas[0])
+    target = Target(provider, "gpt-4.1", PROFILES[provider])
+    found = adapters.adapter(target.profile).build(request, target)
+    value = json.loads(found.body)
+    (tool,) = value["tools"]
+    form = value["text"]["format"] if "text" in value else value["response_format"]["json_schema"]
+    assert tool.get("function", tool)["parameters"] == form["schema"] == json.loads(schemas[1])
+    told = [note.what for note in found.notes if note.rule == "schema-lowered"]
+    wheres = ["tools.t.input_schema", "output_config.format"] if given != expected else []
+    assert sorted(what.partition(":")[0] for what in told) == sorted(wheres)
+
+
+def test_a_schema_with_such_a_pattern_that_cannot_be_read_is_passed_on() -> None:
+    odd = b'{"type":"object","properties":{"a":{"pattern":"(?=a)","maxLength":1e400}}}'
+    assert odd in sent(asking(tools=(Tool("t", "", odd),))).body
+
+
 LIST: dict[str, Any] = {"type": "array"}
 FILLED = {**LIST, "items": {}}
 
@@ -563,7 +714,6 @@ def test_openai_is_told_what_an_array_holds(given: object, expected: object) -> 
         ({"minimum": 0, "exclusiveMinimum": True}, {"exclusiveMinimum": 0}),
         ({"maximum": 9, "exclusiveMaximum": False}, {"maximum": 9}),
         ({"exclusiveMinimum": True, "exclusiveMaximum": 5}, {"exclusiveMaximum": 5}),
-        ({"properties": {"exclusiveMinimum": True}}, {"properties": {"exclusiveMinimum": True}}),
     ],
 )
 @pytest.mark.parametrize("provider", ["openai", "moonshot"])
@@ -572,6 +722,13 @@ def test_limits_in_the_spelling_of_draft_4_are_respelled(given: object, expected
     schema = json.dumps({"type": "object", "properties": {"a": given}}).encode()
     found = body(asking(tools=(Tool("t", "", schema),)), provider)["tools"][0]["function"]["parameters"]
     assert found == {"type": "object", "properties": {"a": expected}}
+
+
+@pytest.mark.parametrize(("provider", "anything"), [("openai", True), ("moonshot", {})])
+def test_a_property_with_the_name_of_a_limit_is_none(provider: str, anything: object) -> None:
+    schema = b'{"type":"object","properties":{"a":{"properties":{"exclusiveMinimum":true}}}}'
+    found = body(asking(tools=(Tool("t", "", schema),)), provider)["tools"][0]["function"]["parameters"]
+    assert found["properties"] == {"a": {"properties": {"exclusiveMinimum": anything}}}
 
 
 def test_strictness_is_passed_where_it_is_known() -> None:

@@ -44,6 +44,11 @@ CASES: tuple[tuple[str, object, object], ...] = (
         {**STRING, "description": "(pattern: (?=a))"},
     ),
     (
+        "a pattern that not everybody reads is told",
+        {"type": "string", "pattern": "\\p{L}"},
+        {**STRING, "description": "(pattern: \\p{L})"},
+    ),
+    (
         "numbers keep limits",
         {"type": "number", "minimum": 0.5, "maximum": 2},
         {"type": "NUMBER", "minimum": 0.5, "maximum": 2},

@@ -13,6 +13,7 @@ from msgspec import Raw, Struct
 
 from translation.client.paths import carried_object, decode, named, one_of, wrong
 from translation.memo import Memo
+from translation.results import is_blank
 from translation.unreadable import UNREADABLE
 from translation.values import Block, Document, Image, Message, Text, Thinking, ToolResult, ToolUse
 
@@ -98,7 +99,8 @@ def conversation(raw: Raw) -> Conversation:
     first = next((index for index, message in enumerate(given) if message.role != "system"), -1)
     if first < 0:
         given[-1] = Message("user", given[-1].blocks)
-    system = tuple(block for message in given[:first] for block in message.blocks if isinstance(block, Text))
+    prompt = [block for message in given[:first] for block in message.blocks]
+    system = tuple(block for block in prompt if isinstance(block, Text) and not is_blank(block))
     told = msgspec.json.encode([{"type": "text", "text": block.text} for block in system]) if system else b""
     return Conversation(system, told, tuple(_grouped(given[first:])), tuple(given))
 

@@ -12,19 +12,23 @@ from translation.client.stored import MARK, dump_blocks, dump_message
 from translation.closed_schema import closed
 from translation.errors import BridgeError
 from translation.fields import answer_tokens
+from translation.function_schema import PATTERNS, object_root
 from translation.providers.anthropic_cache import marked, spared
 from translation.providers.anthropic_errors import refusal
 from translation.providers.anthropic_history import lacks_thinking, legal, without_thinking
 from translation.providers.anthropic_state import UNSIGNED
 from translation.providers.anthropic_stream import AnthropicStream
 from translation.providers.anthropic_whole import AnthropicWhole
+from translation.schema_patterns import with_portable_patterns
 from translation.sniffing import Sniffed
-from translation.unicode import json_string
+from translation.unicode import fingerprint, json_string
 from translation.values import Message, Note, Request, Text, ThinkingConfig, Tool, ToolChoice
 
 THREADS = "message-threads-"  # the beta that the bridge serves itself
+MAX_USER_ID = 256
 HOTTEST = 1.0  # OpenAI's scale goes to 2
 STRICT, MOST_STRICT = "tools.strict", 20  # among what an upstream refuses; tools in one request that may be
+PATTERN = "tools.pattern"
 Fields = dict[str, bytes]  # a JSON object: the bytes of each value
 
 _FIELDS = msgspec.json.Decoder(dict[str, Raw])
@@ -97,9 +101,8 @@ def _wanted(
     if request.system:
         wanted["system"] = request.raw_system or dump_blocks(request.system)
     if request.tools:
-        bound = not request.body and any(tool.strict for tool in request.tools)
-        told = _loosened(request.tools, target, notes) if bound else request.raw_tools
-        wanted["tools"] = told or _array([tool.raw or _tool(tool) for tool in request.tools])
+        own = request.raw_tools if request.body and PATTERN not in target.profile.drop_params else b""
+        wanted["tools"] = own or _tools(request, target, notes)
     if request.stream != (given.get("stream") == b"true"):
         wanted["stream"] = b"true" if request.stream else b"false"
     return wanted
@@ -150,11 +153,15 @@ def _spelled(request: Request, target: Target, notes: list[Note]) -> Fields:
         "stop_sequences": _stops(request.stop_sequences, notes) or None,
         "thinking": _thinking(request.thinking) if request.thinking else None,
         "output_config": _output(request, notes),
-        "metadata": {"user_id": request.user_id} if request.user_id else None,
+        "metadata": {"user_id": _user(request.user_id)} if request.user_id else None,
         "mcp_servers": Raw(request.mcp_servers) if request.mcp_servers else None,
         "tool_choice": _choice(request.tool_choice) if request.tool_choice and request.tools else None,
     }
     return {name: msgspec.json.encode(value) for name, value in values.items() if value is not None}
+
+
+def _user(user_id: str) -> str:
+    return user_id if len(user_id) <= MAX_USER_ID else fingerprint(user_id)
 
 
 def _sampling(request: Request, notes: list[Note]) -> tuple[float | None, float | None]:
@@ -198,6 +205,39 @@ def _output(request: Request, notes: list[Note]) -> dict[str, object] | None:
             what = "response_format: what Claude's structured outputs cannot be told of it stands in descriptions"
             notes.append(Note("degradation", "schema-lowered", what))
     return value or None
+
+
+def _tools(request: Request, target: Target, notes: list[Note]) -> bytes:
+    """What the client wrote in this dialect stays; tools of the bridge and of chat clients have to be legal."""
+    tools = tuple([tool if request.body and tool.raw else _rooted(tool, notes) for tool in request.tools])
+    if PATTERN in target.profile.drop_params:
+        tools = tuple([_reworded(tool, notes) for tool in tools])
+    if not request.body and any(tool.strict for tool in tools):
+        return _loosened(tools, target, notes)
+    return _array([tool.raw or _tool(tool) for tool in tools])
+
+
+def _rooted(tool: Tool, notes: list[Note]) -> Tool:
+    """`input_schema does not support oneOf, allOf, or anyOf at the top level`."""
+    told = object_root(tool.schema) if tool.schema else None
+    if told is None:
+        return tool
+    notes += [Note("degradation", "schema-lowered", lost.format(tool.name)) for lost in told.lost]
+    return _with_schema(tool, bytes(told.schema))
+
+
+def _reworded(tool: Tool, notes: list[Note]) -> Tool:
+    """For a server that has refused a regular expression."""
+    schema = with_portable_patterns(tool.schema)
+    if schema is tool.schema:
+        return tool
+    notes.append(Note("degradation", "schema-lowered", PATTERNS.format(tool.name)))
+    return _with_schema(tool, schema)
+
+
+def _with_schema(tool: Tool, schema: bytes) -> Tool:
+    fields = _split(tool.raw or _tool(tool)) | {"input_schema": schema}
+    return replace(tool, schema=schema, raw=_object(fields))
 
 
 def _loosened(tools: tuple[Tool, ...], target: Target, notes: list[Note]) -> bytes:

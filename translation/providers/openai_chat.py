@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from translation.adapter import Decoder, Target, UpstreamRequest
-from translation.answer_schema import ANY_OBJECT, advice, object_schema, wants_any_object
+from translation.answer_schema import ANY_OBJECT, advice, object_schema, told_schema, wants_any_object
 from translation.effort import effort, is_reasoning, scale, wanted
 from translation.errors import OPAQUE_STATE_REJECTED, BridgeError, UpstreamRefused
 from translation.fences import unfenced
@@ -233,6 +233,8 @@ def _levelless(request: Request, target: Target) -> list[Note]:
 def _structure(request: Request, target: Target, notes: list[Note]) -> Json:
     schema = object_schema(request.output_schema) or (request.output_schema if target.profile.any_answers else b"")
     if schema and target.profile.structured == "json_schema":
+        schema, lowered = told_schema(schema)
+        notes += lowered
         strict = is_strict(schema)
         if not strict:
             what = "output_config.format: not in the strict form, so the upstream follows it without a guarantee"

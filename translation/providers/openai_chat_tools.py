@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from translation.adapter import Target
 from translation.errors import InvalidRequest
-from translation.function_schema import MERGED, function_schema
+from translation.function_schema import function_schema
 from translation.memo import remembered
 from translation.names import ToolNames
 from translation.patterns import matches
@@ -98,9 +98,10 @@ def _callable(tools: tuple[Tool, ...], target: Target) -> tuple[Sequence[Tool], 
 
 def _told(tools: Sequence[Tool], target: Target, names: ToolNames, notes: list[Note]) -> Sequence[Json | msgspec.Raw]:
     """Clients offer the same tools in every turn, and most of them are told alike to everyone."""
-    if not names.changed and not target.profile.moonshot_schemas and None not in (usual := _usual.all(tools)):
+    moonshot = matches(target.model, target.profile.moonshot_schemas)
+    if not names.changed and not moonshot and None not in (usual := _usual.all(tools)):
         return cast("list[msgspec.Raw]", usual)
-    return [_tool(tool, target, names, notes) for tool in tools]
+    return [_tool(tool, target, names, notes, moonshot=moonshot) for tool in tools]
 
 
 @remembered
@@ -108,7 +109,7 @@ def _usual(tool: Tool) -> msgspec.Raw | None:
     """A tool that keeps its name, written down; None where there is something to be said about it."""
     found = definition(tool)
     parameters = function_schema(found.schema)
-    if tool.strict or parameters.merged:
+    if tool.strict or parameters.lost:
         return None
     return msgspec.Raw(msgspec.json.encode(_function(tool.name, found.description, parameters.schema)))
 
@@ -121,12 +122,11 @@ def _function(name: str, description: str, parameters: msgspec.Raw) -> Json:
     return {"type": "function", "function": function}
 
 
-def _tool(tool: Tool, target: Target, names: ToolNames, notes: list[Note]) -> Json:
+def _tool(tool: Tool, target: Target, names: ToolNames, notes: list[Note], *, moonshot: bool) -> Json:
     found = definition(tool)
-    parameters = function_schema(found.schema, moonshot=target.profile.moonshot_schemas)
+    parameters = function_schema(found.schema, moonshot=moonshot)
     told = _function(names.upstream(tool.name), found.description, parameters.schema)
-    if parameters.merged:
-        notes.append(degraded("schema-lowered", MERGED.format(tool.name)))
+    notes += [degraded("schema-lowered", lost.format(tool.name)) for lost in parameters.lost]
     if tool.strict and target.profile.strict_tools and is_strict(bytes(parameters.schema)):
         told["function"]["strict"] = True
     elif tool.strict:

@@ -7,7 +7,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from translation.adapter import Decoder, Target, UpstreamRequest
-from translation.answer_schema import advice, object_schema
+from translation.answer_schema import advice, object_schema, told_schema
 from translation.effort import effort, is_reasoning
 from translation.errors import BridgeError, InvalidRequest
 from translation.extras import extras
@@ -170,12 +170,13 @@ def _format(request: Request, target: Target, system: list[str], body: Body) -> 
         system.append(advice(request.output_schema))
         what = f"{target.upstream} takes no such schema; the instructions ask for it"
         return [Note("degradation", "structured-output", what)]
+    schema, notes = told_schema(schema)
     strict = is_strict(schema)
     body["text"] = {"format": {"type": "json_schema", "name": "output", "schema": Raw(schema), "strict": strict}}
     if strict:
-        return []
+        return notes
     what = "output_config.format: not in the strict form, so the upstream follows it without a guarantee"
-    return [Note("degradation", "structured-loose", what)]
+    return [*notes, Note("degradation", "structured-loose", what)]
 
 
 def _caller(request: Request, target: Target) -> Body:

@@ -1,7 +1,7 @@
 """Tools and tool choice for the Responses API."""
 
 from translation.fields import search
-from translation.function_schema import MERGED, function_schema
+from translation.function_schema import function_schema
 from translation.names import ToolNames
 from translation.providers.profile import Profile
 from translation.strict import is_strict
@@ -42,8 +42,7 @@ def choice(request: Request, profile: Profile, names: ToolNames, notes: list[Not
 def _function(tool: Tool, profile: Profile, names: ToolNames, notes: list[Note]) -> Entry:
     known = definition(tool)
     parameters = function_schema(known.schema)
-    if parameters.merged:
-        notes.append(Note("degradation", "schema-lowered", MERGED.format(tool.name)))
+    notes += [Note("degradation", "schema-lowered", lost.format(tool.name)) for lost in parameters.lost]
     strict = tool.strict and profile.strict_tools and is_strict(bytes(parameters.schema))
     if tool.strict and not strict:
         what = f"tools: the schema of {tool.name} is not in the strict form that {profile.title} takes"

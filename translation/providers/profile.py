@@ -58,7 +58,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     rich_results: bool = False  # takes images and files inside tool results
     parallel_control: bool = True  # takes parallel_tool_calls
     strict_tools: bool = True
-    moonshot_schemas: bool = False  # takes Moonshot's own subset of JSON Schema only
+    moonshot_schemas: tuple[str, ...] = ()  # models that take Moonshot's own subset of JSON Schema only
     letter_first: bool = False  # tool names begin with a letter or underscore
     tool_choices: tuple[Choice, ...] = ("auto", "none", "required", "tool")
     model_choices: tuple[tuple[str, tuple[Choice, ...]], ...] = ()  # (model pattern, what it takes of them instead)

@@ -193,7 +193,7 @@ PROFILES: dict[str, Profile] = {
             forced_while_thinking=False,
             strict_tools=False,
             letter_first=True,
-            moonshot_schemas=True,
+            moonshot_schemas=("*",),
             parallel_control=False,
             stop_limit=5,
             prefill_field="partial",
@@ -271,6 +271,7 @@ PROFILES: dict[str, Profile] = {
             efforts=(("*", ("minimal", "low", "medium", "high", "xhigh", "max")),),
             top_k=True,
             cache_models=("anthropic/*",),
+            moonshot_schemas=("moonshotai/*",),
             documents="fetched",
         ),
         Profile(

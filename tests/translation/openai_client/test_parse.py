@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from translation import adapters
 from translation.adapter import Target
@@ -362,6 +363,59 @@ def test_what_anthropic_refuses_and_openai_takes_is_limited() -> None:
     assert b'"temperature":1.0' in body
     assert b"stop_sequences" not in body
     assert b"tool_choice" not in body
+    named = [parsed(user="u" * length).request for length in (256, 257)]
+    users = [msgspec.json.decode(adapters.adapter(anthropic.profile).build(one, anthropic).body) for one in named]
+    assert [len(user["metadata"]["user_id"]) for user in users] == [256, 64]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected", "rules"),
+    [
+        (
+            {"anyOf": [{"required": ["a"]}, {"required": ["b"]}]},
+            {"description": "(required: a | b)"},
+            ["schema-lowered"],
+        ),
+        ({"allOf": [{"required": ["a"]}]}, {"required": ["a"]}, []),
+        ({"type": ["object", "null"]}, {}, []),
+    ],
+)
+def test_anthropic_is_told_the_root_of_a_schema_in_the_form_that_it_takes(
+    given: dict[str, Any], expected: dict[str, Any], rules: list[str]
+) -> None:
+    """`tools.0.custom.input_schema: input_schema does not support oneOf, allOf, or anyOf at the top level`."""
+    properties = {"properties": {"a": {"type": "string"}, "b": {"type": "string", "default": "x"}}}
+    function = {"name": "find", "description": "D", "parameters": {"type": "object"} | properties | given}
+    request = parsed(tools=[{"type": "function", "function": function}]).request
+    hosted = replace(request, raw_tools=b"", tools=(replace(request.tools[0], raw=b""),), body=b'{"max_tokens":1}')
+    target = Target("anthropic", "claude", PROFILES["anthropic"])
+    for each in (request, hosted):
+        sent = adapters.adapter(target.profile).build(each, target)
+        (tool,) = msgspec.json.decode(sent.body)["tools"]
+        schema = {"required": [], "type": "object"} | properties | expected
+        found = {"required": []} | tool["input_schema"]
+        assert (tool["name"], tool["description"], found) == ("find", "D", schema)
+        assert [note.rule for note in sent.notes] == rules
+
+
+def test_a_strict_schema_of_alternatives_is_one_object_for_anthropic_too() -> None:
+    parameters = {"anyOf": [{"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}]}
+    function = {"name": "find", "parameters": parameters, "strict": True}
+    target = Target("anthropic", "claude", PROFILES["anthropic"])
+    request = parsed(tools=[{"type": "function", "function": function}]).request
+    (tool,) = msgspec.json.decode(adapters.adapter(target.profile).build(request, target).body)["tools"]
+    assert "strict" not in tool
+    assert tool["input_schema"]["properties"] == {"a": {"type": "string"}}
+    assert tool["input_schema"].keys() == {"type", "properties", "required"}
+
+
+def test_a_system_prompt_of_white_space_is_none() -> None:
+    """Anthropic: `system: text content blocks must contain non-whitespace text`."""
+    parts = [{"type": "text", "text": "\n"}, {"type": "text", "text": "Be brief."}]
+    chat = parsed({"role": "system", "content": " "}, {"role": "developer", "content": parts}, HELLO).request
+    assert chat.system == (Text("Be brief."),)
+    assert chat.raw_system == b'[{"type":"text","text":"Be brief."}]'
+    assert parsed({"role": "system", "content": " "}, HELLO).request.raw_system == b""
 
 
 def test_the_form_of_the_answer() -> None:
