@@ -15,6 +15,7 @@ handler500 = "conversations.api.urls.failed"
 urlpatterns = [
     path("", others.root),
     path("api/event_logging/batch", others.event_logging),
+    path("api/hello", others.hello),
     path("metrics", metrics.view),
     path("admin/connect/", admin.site.admin_view(connect_page), name="connect"),
     path("admin/", admin.site.urls),

@@ -17,3 +17,9 @@ def root(request: HttpRequest) -> HttpResponse:
 def event_logging(request: HttpRequest) -> JsonResponse:
     """Claude Code's reports about itself: taken, and not kept."""
     return JsonResponse({})
+
+
+@require_safe
+def hello(request: HttpRequest) -> JsonResponse:
+    """Claude Code asks this when it starts, to know whether it can reach the API at all."""
+    return JsonResponse({"message": "hello"})

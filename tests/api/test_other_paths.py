@@ -83,6 +83,11 @@ def test_event_logging_is_taken_and_not_kept(served: Served) -> None:
     assert (answer.status_code, answer.json()) == (200, {})
 
 
+def test_who_looks_whether_the_api_can_be_reached_is_greeted(served: Served) -> None:
+    answer = httpx.get(f"{served.bridge.url}/api/hello")
+    assert (answer.status_code, answer.json()) == (200, {"message": "hello"})
+
+
 def test_who_knocks_is_answered_and_who_looks_is_led_to_the_admin(served: Served) -> None:
     assert httpx.head(served.bridge.url).status_code == 200
     looked = httpx.get(served.bridge.url)

@@ -19,7 +19,9 @@ from tests.torture.ledger import Proof, Trials
 CANARY = "canary-of-authentication"
 SOCKET = "/ws/conversations/<pk>/"
 # What anybody may see: that somebody is there, what the API is, and where to sign in.
-PUBLIC = re.compile(r"/|/livez|/readyz|/docs|/openapi\.json|/api/event_logging/batch|/admin/login/|/static/.*")
+PUBLIC = re.compile(
+    r"/|/livez|/readyz|/docs|/openapi\.json|/api/event_logging/batch|/api/hello|/admin/login/|/static/.*"
+)
 SQL = ("' OR '1'='1", "' OR 1=1 --", "'; DROP TABLE conversations_apikey; --", "' UNION SELECT digest FROM conversations_apikey --", '" OR ""="', "%", "%%", "_", "\\", "1 OR 1=1")  # fmt: skip
 HOSTS = (
     "",
