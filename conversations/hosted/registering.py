@@ -7,7 +7,7 @@ import msgspec
 from asgiref.sync import async_to_sync
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models.functions import Now
+from django.db.models.functions import Left, Now
 from msgspec import Struct
 
 from conversations import conf, secrets
@@ -120,7 +120,9 @@ def _is_sent(value: str) -> bool:
 
 
 def _forget(key: ApiKey, name: str) -> bool:
-    ToolSecret.objects.filter(owner=key, name__startswith=f"{name}:").delete()
+    # Compared whole: to SQLite's LIKE, with which `startswith` asks, other cases of letters are the same.
+    whose = ToolSecret.objects.alias(whose=Left("name", len(name) + 1))
+    whose.filter(owner=key, whose=f"{name}:").delete()
     count, _ = HostedTool.objects.filter(owner=key, name=name).delete()
     return count > 0
 

@@ -140,6 +140,14 @@ def test_secret_stays_with_its_host(tools: Tools) -> None:
     assert tools.server.requests == []
 
 
+def test_tools_whose_names_differ_in_case_keep_their_own_secrets(tools: Tools) -> None:
+    tools.register(headers={"Authorization": "Bearer s3cret"})
+    tools.register("WEATHER", "/other", headers={"Authorization": "Bearer another"})
+    assert tools.client.http.delete("/v1/hosted-tools/WEATHER").status_code == 200
+    outcome(tools, json_answer("ok"))
+    assert tools.server.requests[0].headers["authorization"] == "Bearer s3cret"
+
+
 def test_tools_are_listed_replaced_and_removed(tools: Tools) -> None:
     tools.register("a", description="one")
     tools.register("b")
