@@ -15,15 +15,15 @@ from conversations.hosted.addresses import Allowed
 from conversations.hosted.values import ToolFailed
 from conversations.models import ApiKey, Change, HostedTool, ToolSecret
 from conversations.models.hosted import NAME
+from translation.client.paths import carried, decode, split, wrong
 from translation.errors import InvalidRequest
-from translation.unreadable import UNREADABLE
 
 MOST = 100  # tools of one key
 HEADER_MOST = 100  # characters of its name
 ANY_OBJECT = {"type": "object", "properties": {}}
 
 
-class Registration(Struct, forbid_unknown_fields=True, kw_only=True):
+class Registration(Struct, kw_only=True):
     name: str
     url: str
     type: Literal["http", "mcp"] = "http"
@@ -36,11 +36,16 @@ class Registration(Struct, forbid_unknown_fields=True, kw_only=True):
     long_running: bool = False
 
 
+_REGISTRATION = msgspec.json.Decoder(Registration)
+
+
 def parse(body: bytes) -> Registration:
-    try:
-        return msgspec.json.decode(body, type=Registration)
-    except UNREADABLE as error:
-        raise InvalidRequest(str(error)) from None
+    fields = split(body)
+    for name in fields.keys() - set(Registration.__struct_fields__):
+        raise wrong(name, "Extra inputs are not permitted")
+    if "input_schema" in fields:
+        carried(fields["input_schema"], "input_schema")
+    return decode(_REGISTRATION, msgspec.json.encode(fields), "")
 
 
 def register(key: ApiKey, asked: Registration) -> HostedTool:
