@@ -33,6 +33,14 @@ def words(name: str) -> tuple[str, ...]:
     return found
 
 
+def keys(name: str) -> tuple[str, ...]:
+    """The same of keys, which travel in headers."""
+    found = words(name)
+    if not all(map(str.isascii, found)):
+        raise ImproperlyConfigured(f"{name} holds a key that no header can hold: it has to be ASCII")
+    return found
+
+
 def choice(name: str, allowed: tuple[Choice, ...], default: Choice) -> Choice:
     value = text(name, default)
     for candidate in allowed:

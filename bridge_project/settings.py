@@ -205,7 +205,7 @@ CELERY_BEAT_SCHEDULE = {
 }
 CELERY_BEAT_SCHEDULE_FILENAME = str(BRIDGE_HOME / "beat-schedule")
 
-BRIDGE_API_KEYS = environment.words("BRIDGE_API_KEYS")
+BRIDGE_API_KEYS = environment.keys("BRIDGE_API_KEYS")
 BRIDGE_ADMIN_USER = environment.text("BRIDGE_ADMIN_USER", "admin")
 BRIDGE_ADMIN_PASSWORD = environment.optional("BRIDGE_ADMIN_PASSWORD")
 BRIDGE_POLICY = environment.choice("BRIDGE_POLICY", ("agentic", "conservative"), "agentic")
@@ -246,7 +246,7 @@ def _is_ours(key: str) -> bool:
 def _upstream(prefix: str, url: str | None = None) -> tuple[tuple[str, ...], str | None]:
     """In the shell of a client, ANTHROPIC_API_KEY is a key of this bridge: it is nobody else's, and is sent to nobody.
     With an address it may be that of another bridge."""
-    given = dict.fromkeys(environment.words(f"{prefix}_API_KEYS") + environment.words(f"{prefix}_API_KEY"))
+    given = dict.fromkeys(environment.keys(f"{prefix}_API_KEYS") + environment.keys(f"{prefix}_API_KEY"))
     address = environment.http_url(url or f"{prefix}_BASE_URL")
     return tuple(key for key in given if address or not _is_ours(key)), address
 

@@ -26,7 +26,7 @@ from conversations.ledger import Prices
 from conversations.limits import Admission, Full, Limits
 from conversations.meter import Meter
 from conversations.preparing import Prepared, prepare
-from conversations.repeats import Repeat, claims, refused, running, trace
+from conversations.repeats import Repeat, asked_already, claims, refused, trace
 from conversations.routing import Router
 from conversations.state import State
 from conversations.storable import storable
@@ -38,7 +38,7 @@ from conversations.store.routes import SaveLearned, SaveRest
 from conversations.turn import Turn
 from conversations.upstream import Upstreams
 from translation.adapter import Target
-from translation.errors import BridgeError, ConversationEnded, InvalidRequest, StoreUnavailable
+from translation.errors import BridgeError, ConversationEnded, InvalidRequest, OverBudget, StoreUnavailable
 from translation.remedies import Remedy
 from translation.values import Note
 
@@ -104,8 +104,8 @@ class Bridge:
             return await self._open(ask, None, claimed)
         try:
             admission = await self.limits.admit(ask.key, ask.request.model, ask.request_id)
-        except Full:
-            repeat = await self._repeat(ask, claimed)
+        except (Full, OverBudget) as refusal:
+            repeat = await self._repeat(ask, claimed, counted=isinstance(refusal, OverBudget))
             if repeat is None:
                 raise
             return repeat
@@ -122,13 +122,16 @@ class Bridge:
         not that of the whole way."""
         await asyncio.sleep(0)
 
-    async def _repeat(self, ask: Ask, claimed: tuple[ClaimRow, ...]) -> Repeat | None:
-        """What runs already, perhaps in the key's last place, needs no other one to be heard once more."""
-        claim = await running(self, ask, claimed)
+    async def _repeat(self, ask: Ask, claimed: tuple[ClaimRow, ...], *, counted: bool) -> Repeat | None:
+        """What was asked already, perhaps in the key's last place, needs no other one to be heard once more, and no
+        money. It counts as a request of the key's rate, as it has where only the budget refused it.
+        """
+        claim = await asked_already(self, ask, claimed)
         if claim is None:
             return None
-        admission = await self.limits.admit(ask.key, ask.request.model, ask.request_id, places=0)
-        await admission.settle()
+        if not counted:
+            admission = await self.limits.admit(ask.key, ask.request.model, ask.request_id, places=0)
+            await admission.settle()
         return Repeat(self, ask, await self.prepare(ask), claim)
 
     async def _open(self, ask: Ask, admission: Admission | None, claimed: tuple[ClaimRow, ...]) -> Turn | Repeat:

@@ -14,7 +14,7 @@ from translation.client.identity import MODE, Identity
 from translation.client.parse import parse_system
 from translation.client.stored import fingerprint, is_content, parse_told
 from translation.client.tools import tools as parse_tools
-from translation.errors import ThreadRefused
+from translation.errors import ConversationEnded, ThreadRefused
 from translation.hosted import Offer, call_block
 from translation.outline import MCP_TOOL_USE
 from translation.state import continues, wanted
@@ -37,6 +37,8 @@ async def completed(
     if request.thread is not None:
         await _same_fingerprint(state, request, base)
     stored = await state.path(conversation, base.answer_hash)
+    if base.answer_hash and not stored:
+        raise ConversationEnded("the conversation was terminated while this request was put together")
     # What was said while the key kept no text is missing from the middle.
     if not stored or not all(is_content(item.content) for item in stored):
         if request.thread is None and _brings_result(request):

@@ -54,13 +54,13 @@ class Limits:
         self.refusals: Counter[str] = Counter()
 
     async def admit(self, key: KeyRow, model: str, request_id: str, *, places: int = 1) -> Admission:
-        """A request that only listens to another one needs no place."""
+        """A request that only listens to another one needs no place, and costs nothing."""
         limits = key.limits
         assert limits is not None
         if limits.routes and not allowed(limits.routes, model):
             self.refusals["route"] += 1
             raise Forbidden(f"model: this key may not use {model}")
-        account = await self._budgets.account(key.id) if limits.budgeted else None
+        account = await self._budgets.account(key.id) if limits.budgeted and places else None
         asked = limits if places else replace(limits, concurrent=0)
         verdict = await self._verdict(key.id, asked, request_id, account.mark if account else "")
         if verdict.kind != "admitted":

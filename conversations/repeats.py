@@ -82,13 +82,13 @@ async def refused(bridge: Bridge, ask: Ask, claim: ClaimRow) -> ThreadRefused:
     return ThreadRefused(f"{claim.token} was continued already", code="thread_already_continued")
 
 
-async def running(bridge: Bridge, ask: Ask, claimed: tuple[ClaimRow, ...]) -> ClaimRow | None:
-    """The claim of a turn that runs now, and that this request only repeats."""
+async def asked_already(bridge: Bridge, ask: Ask, claimed: tuple[ClaimRow, ...]) -> ClaimRow | None:
+    """The claim of a turn that runs now or has answered, and that this request only repeats."""
     for claim in claimed:
         if claim.kind == "request" and claim.seconds != NO_TIME:
             job = partial(answers.claim_holder, key=ask.key.id, kind=claim.kind, token=claim.token)
             holder = await bridge.store.read(job, None)
-            return claim if holder is not None and holder.status == "running" else None
+            return claim if holder is not None and holder.status in {"running", "complete"} else None
     return None
 
 

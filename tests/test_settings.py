@@ -76,6 +76,14 @@ def test_keys_that_no_request_can_carry_are_refused_unseen(monkeypatch: pytest.M
         environment.words("X")
 
 
+@pytest.mark.parametrize("name", ["BRIDGE_API_KEYS", "OPENAI_API_KEY", "GEMINI_API_KEYS"])
+def test_a_key_that_no_header_can_hold_is_refused_unseen(tmp_path: Path, name: str) -> None:
+    done = manage(tmp_path, "check", **{name: "sk-one,sk-geh\N{LATIN SMALL LETTER E WITH ACUTE}im"})
+    assert done.returncode == 1
+    assert f"{name} holds a key that no header can hold" in done.stderr
+    assert "sk-geh" not in done.stderr
+
+
 @pytest.mark.parametrize("value", ["x", "1.5", "-1", "99", "١"])
 def test_what_is_no_integer_in_the_range_is_refused(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv("X", value)

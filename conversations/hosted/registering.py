@@ -7,7 +7,7 @@ import msgspec
 from asgiref.sync import async_to_sync
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models.functions import Now
+from django.db.models.functions import Left, Now
 from msgspec import Struct
 
 from conversations import conf, secrets
@@ -15,15 +15,15 @@ from conversations.hosted.addresses import Allowed
 from conversations.hosted.values import ToolFailed
 from conversations.models import ApiKey, Change, HostedTool, ToolSecret
 from conversations.models.hosted import NAME
+from translation.client.paths import carried, decode, split, wrong
 from translation.errors import InvalidRequest
-from translation.unreadable import UNREADABLE
 
 MOST = 100  # tools of one key
 HEADER_MOST = 100  # characters of its name
 ANY_OBJECT = {"type": "object", "properties": {}}
 
 
-class Registration(Struct, forbid_unknown_fields=True, kw_only=True):
+class Registration(Struct, kw_only=True):
     name: str
     url: str
     type: Literal["http", "mcp"] = "http"
@@ -36,11 +36,16 @@ class Registration(Struct, forbid_unknown_fields=True, kw_only=True):
     long_running: bool = False
 
 
+_REGISTRATION = msgspec.json.Decoder(Registration)
+
+
 def parse(body: bytes) -> Registration:
-    try:
-        return msgspec.json.decode(body, type=Registration)
-    except UNREADABLE as error:
-        raise InvalidRequest(str(error)) from None
+    fields = split(body)
+    for name in fields.keys() - set(Registration.__struct_fields__):
+        raise wrong(name, "Extra inputs are not permitted")
+    if "input_schema" in fields:
+        carried(fields["input_schema"], "input_schema")
+    return decode(_REGISTRATION, msgspec.json.encode(fields), "")
 
 
 def register(key: ApiKey, asked: Registration) -> HostedTool:
@@ -120,7 +125,9 @@ def _is_sent(value: str) -> bool:
 
 
 def _forget(key: ApiKey, name: str) -> bool:
-    ToolSecret.objects.filter(owner=key, name__startswith=f"{name}:").delete()
+    # Compared whole: to SQLite's LIKE, with which `startswith` asks, other cases of letters are the same.
+    whose = ToolSecret.objects.alias(whose=Left("name", len(name) + 1))
+    whose.filter(owner=key, whose=f"{name}:").delete()
     count, _ = HostedTool.objects.filter(owner=key, name=name).delete()
     return count > 0
 

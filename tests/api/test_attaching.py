@@ -344,6 +344,24 @@ def test_a_repeat_needs_no_place_of_its_own(client: Client, served: Served) -> N
     assert client.ask("Another one.", headers=NAMED).status_code == 200, "the one place is free again"
 
 
+def test_a_repeat_costs_nothing_of_the_keys_budget(client: Client, served: Served) -> None:
+    served.records.change(client.api_key, daily_tokens=1, requests_per_minute=4)
+    gate = Gate()
+    served.chat(hello(gate))
+    with client.stream("Hi", headers=NAMED) as (_, first), client.stream("Hi", headers=NAMED) as (response, second):
+        assert response.status_code == 200, response.read()
+        seen = [until(events, "content_block_delta") for events in (first, second)]
+        other = client.ask("Another one.", headers=NAMED)
+        assert (other.status_code, other.json()["error"]["type"]) == (402, "billing_error")
+        gate.open()
+        seen = [told + list(events) for told, events in zip(seen, (first, second), strict=True)]
+    assert written(*seen[0]) == written(*seen[1])
+    stored = client.events("Hi", headers=NAMED)
+    assert (stored[0].data["message"]["id"], folded(stored)) == (seen[0][0].data["message"]["id"], folded(seen[0]))
+    assert len(served.upstream.requests) == 1
+    assert client.ask("Hi", headers=NAMED).status_code == 429, "each of the four counted once"
+
+
 def test_a_repeat_counts_as_a_request_of_the_keys_rate(client: Client, served: Served) -> None:
     served.records.change(client.api_key, concurrent_streams=1, requests_per_minute=2)
     gate = Gate()

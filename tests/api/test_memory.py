@@ -325,16 +325,17 @@ def test_append_goes_on_from_the_last_answer_whatever_its_processs_clock_said(
 
 
 @BOTH
+@pytest.mark.parametrize("gone", ["Blob", "Message"])
 @pytest.mark.parametrize("thread", [False, True])
 def test_what_is_deleted_while_it_is_put_together_is_no_fault_of_ours(
-    client: Client, served: Served, thread: bool
+    client: Client, served: Served, thread: bool, gone: str
 ) -> None:
-    """A conversation that ends between two reads: its answer was found, its tools no more."""
+    """A conversation that ends between two reads: its answer was found, its tools or messages no more."""
     served.upstream.always(CHAT, chat.text("ok"))
     headers = {"x-conversation-id": "deleted"}
     create: dict[str, Any] = {"thread": {"type": "create"}} if thread else {}
     first = client.ask("First.", tools=[TOOL], headers=headers, **create).json()
-    served.records.rows("Blob").filter(conversation__in=served.records.conversations(client.api_key)).delete()
+    served.records.rows(gone).filter(conversation__in=served.records.conversations(client.api_key)).delete()
     go_on = {"thread": {"type": "continue", "previous_message_id": first["id"]}} if thread else {}
     response = client.ask("Second.", headers={**headers, "x-conversation-mode": "append"}, **go_on)
     assert (response.status_code, "terminated" in response.json()["error"]["message"]) == (409, True), response.text

@@ -140,6 +140,14 @@ def test_secret_stays_with_its_host(tools: Tools) -> None:
     assert tools.server.requests == []
 
 
+def test_tools_whose_names_differ_in_case_keep_their_own_secrets(tools: Tools) -> None:
+    tools.register(headers={"Authorization": "Bearer s3cret"})
+    tools.register("WEATHER", "/other", headers={"Authorization": "Bearer another"})
+    assert tools.client.http.delete("/v1/hosted-tools/WEATHER").status_code == 200
+    outcome(tools, json_answer("ok"))
+    assert tools.server.requests[0].headers["authorization"] == "Bearer s3cret"
+
+
 def test_tools_are_listed_replaced_and_removed(tools: Tools) -> None:
     tools.register("a", description="one")
     tools.register("b")
@@ -177,6 +185,29 @@ def test_wrong_registration_is_refused(tools: Tools, wrong: dict[str, Any], word
     answer = tools.client.http.post("/v1/hosted-tools", json=asked)
     assert answer.status_code == 400
     assert words in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"", "The request body is not valid JSON: unexpected end at line 1 column 1 (byte 0)"),
+        (b"[]", "The request body is not a JSON object"),
+        (b'{"name": "\xff"}', "The request body is not valid JSON: invalid UTF-8 at line 1 column 11 (byte 10)"),
+        (b'{"name": "\\ud800"}', "The request body is not valid JSON: lone surrogate in a string at line 1 column 11"),
+        (b"{" + b'"input_schema":{' * 3_000, "The request body is not valid JSON: it is nested too deeply"),
+        (b'{"name": "t"}', "url: Field required"),
+        (b'{"name": "t", "url": null}', "url: Field required"),
+        (b'{"name": "t", "url": "u", "timeout": "5"}', "timeout: Input should be a valid number"),
+        (b'{"name": "t", "url": "u", "timeout": 1e999}', "timeout: Number out of range"),
+        (b'{"name": "t", "url": "u", "headers": {"X": 1}}', "headers: Input should be a valid string"),
+        (b'{"name": "t", "url": "u", "surprise": 1}', "surprise: Extra inputs are not permitted"),
+        (b'\xef\xbb\xbf{"url": "u"}', "name: Field required"),
+    ],
+)
+def test_registration_that_cannot_be_read_says_why_as_a_message_does(tools: Tools, body: bytes, words: str) -> None:
+    answer = tools.client.http.post("/v1/hosted-tools", content=body)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["message"].startswith(words)
 
 
 def test_circuit_opens_after_failures_in_a_row_and_says_so(tools: Tools) -> None:

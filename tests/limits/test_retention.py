@@ -1,7 +1,7 @@
 """How long things are kept: text, conversations, the ledger; for the bridge and for a key."""
 
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 
 from tests.limits.cluster import CHAT, QUESTION, Cluster, Reply
 from tests.limits.test_metrics import TOOL, call_answer
@@ -35,6 +35,12 @@ def stored(cluster: Cluster, name: str) -> bytes:
         sql = f"SELECT t.* FROM conversations_{table} t JOIN conversations_conversation c ON {on}"  # noqa: S608
         parts += [repr(row) for row in cluster.rows(f"{sql} WHERE c.external_id = %s", name)]
     return "\n".join(parts).encode()
+
+
+@pytest.mark.parametrize("seconds", ["-1", "nan"])
+def test_a_purge_has_a_time_to_work_for(seconds: str) -> None:
+    with pytest.raises(CommandError, match=f"seconds: {seconds} is no time"):
+        call_command("purge_inactive", f"--seconds={seconds}", skip_checks=True)
 
 
 def test_text_goes_after_its_own_period_and_tool_calls_still_work(cluster: Cluster, scripted: ScriptedUpstream) -> None:

@@ -64,7 +64,7 @@ def decode(decoder: msgspec.json.Decoder[T], raw: msgspec.Raw | bytes, path: str
 
 
 def explained(error: msgspec.ValidationError, path: str) -> InvalidRequest:
-    """msgspec's finding below `path`, said the way the API says it."""
+    """msgspec's finding below `path` ("" is the body itself), said the way the API says it."""
     what, _, where = str(error).rpartition(" - at `$")
     if not what:
         what, where = where, ""
@@ -78,7 +78,7 @@ def explained(error: msgspec.ValidationError, path: str) -> InvalidRequest:
         what = "Field required"
     elif what.startswith("Invalid value"):
         what = f"Input tag {what.removeprefix('Invalid value ')[:100]} is not one of the known tags"
-    return wrong(".".join(steps), what)
+    return wrong(".".join(filter(None, steps)), what)
 
 
 def named(text: str, path: str) -> str:

@@ -1,6 +1,6 @@
 """`manage.py purge_inactive`: what beat does every five minutes, now."""
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from conversations import retention
 
@@ -12,7 +12,10 @@ class Command(BaseCommand):
         parser.add_argument("--seconds", default=240.0, type=float, help="stop after so long; the next run goes on")
 
     def handle(self, *args: object, **options: object) -> None:
-        done, left = retention.purge(float(str(options["seconds"]))), retention.backlog()
+        seconds = float(str(options["seconds"]))
+        if not seconds >= 0:  # nor is NaN
+            raise CommandError(f"seconds: {seconds:g} is no time to work for")
+        done, left = retention.purge(seconds), retention.backlog()
         pieces = done.pieces
         slowest = (
             f"the longest transaction took {pieces.longest * 1_000:.1f} ms ({pieces.slowest}); "
