@@ -1,6 +1,7 @@
 """A request's messages as rows: those that are not stored yet, and what they answer."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import compress as chosen
 from operator import itemgetter
 
 import msgspec
@@ -39,10 +40,13 @@ def messages(
     return tuple(_rows(parts, parent, depth, answers, form)), head
 
 
-def _contents(said: Sequence[Message], recognised: str) -> Iterable[bytes]:
+def _contents(said: Sequence[Message], recognised: str) -> list[bytes]:
+    contents = dump_all(said)
     # Claude Code's breakpoints move with each turn, and its histories come whole.
-    marked = recognised != "session" and any(is_marked.all(said))
-    return map(dump_written, said) if marked else dump_all(said)
+    marked = is_marked.all(said) if recognised != "session" else ()
+    for place in chosen(range(len(said)), marked):
+        contents[place] = dump_written(said[place])
+    return contents
 
 
 def _rows(parts: Iterable[list[New]], parent: bytes, depth: int, answers: int, form: int) -> Iterator[MessageRow]:
