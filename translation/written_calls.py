@@ -21,7 +21,7 @@ FUNCTIONS = re.compile(r"<function=([^>\n]++)>(.*)</function>", re.DOTALL)
 # A value may talk of the tag that ends it: it ends where another one begins, or nothing follows.
 PARAMETER = re.compile(r"\s*+<parameter=([^>\n]++)>\n?(.*?)\n?</parameter>(?=\s*+(?:<parameter=|\Z))", re.DOTALL)
 NAMED = re.compile(r"([^\s<{]++)\s*+(.*)", re.DOTALL)
-PAIR = re.compile(r"\s*+<arg_key>(.*?)</arg_key>\s*+<arg_value>(.*?)</arg_value>(?=\s*+(?:<arg_key>|\Z))", re.DOTALL)
+PAIR = re.compile(r"\s*+<arg_key>([^<]*+)</arg_key>\s*+<arg_value>(.*?)</arg_value>(?=\s*+(?:<arg_key>|\Z))", re.DOTALL)
 
 
 WRAPPED, WRAP = "<tool_call>", "</tool_call>"

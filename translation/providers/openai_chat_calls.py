@@ -39,8 +39,9 @@ def _is_another(known: _Call, given: Call, name: str, said: str) -> bool:
         return False
     if name != known.name:
         return known.touched and known.arguments.complete
-    new = (said and not given.id) or (said[:1] == "{" and said != known.arguments.text.strip())
-    return bool(new) and known.arguments.over
+    if not known.arguments.over:
+        return False
+    return bool(said and not given.id) or (said[:1] == "{" and said != known.arguments.text.strip())
 
 
 def _goes_on(known: _Call, given: Call, name: str, fragment: str) -> bool:
@@ -53,6 +54,8 @@ class Calls(Struct, eq=False):
     _offered: Set[str] = frozenset()  # as the upstream knows them
     _calls: list[_Call] = []
     _by_index: dict[int, _Call] = {}
+    _by_id: dict[str, _Call] = {}  # the first of each
+    _shown: int = 0  # calls from the first on that have started
     _notes: list[str] = []
 
     def feed(self, given: Call, out: list[Event], *, whole: bool) -> None:
@@ -72,6 +75,7 @@ class Calls(Struct, eq=False):
             call.carried |= given.carried
         if given.id and not call.id:
             call.id = str(given.id)
+            self._by_id.setdefault(call.id, call)
         if name:
             call.name = self._named(call, name)
         if fragment:
@@ -139,8 +143,8 @@ class Calls(Struct, eq=False):
             for call in (self._calls if named else self._calls[-1:])
             if str(given.id or "") in ("", call.id)
             and function.name in (None, "", call.name)
-            and fragment in (*PLACEHOLDERS, call.arguments.text.strip())
             and call.arguments.complete
+            and fragment in (*PLACEHOLDERS, call.arguments.text.strip())
         )
 
     def _cut(self, call: _Call) -> bool:
@@ -165,7 +169,7 @@ class Calls(Struct, eq=False):
         if last is None:
             return self._new(None)
         if given.id and last.id:
-            same = next((call for call in self._calls if call.id == str(given.id)), None)
+            same = self._by_id.get(str(given.id))
             other = name and same is not None and same.name not in ("", name)
             if same is None or other or (name and _is_another(same, given, name, fragment.strip())):
                 return self._new(None)
@@ -183,11 +187,13 @@ class Calls(Struct, eq=False):
 
     def _start(self, call: _Call, out: list[Event]) -> None:
         if not call.started:
-            for earlier in self._calls[: call.number]:
+            for earlier in self._calls[self._shown : call.number]:
                 named = earlier.name in self._offered or (earlier.name and self._is_whole(earlier))
                 if named and not earlier.started:
                     self._start(earlier, out)  # it had nothing but its name: the order is the upstream's
             call.started = True
+            while self._shown < len(self._calls) and self._calls[self._shown].started:
+                self._shown += 1
             called = call.name if call.name in self._offered else self._meant(call.name)
             name = self._names.get(called, called)
             out.append(ToolStarted(call.number, name, upstream_id=call.id, upstream_name=called))
