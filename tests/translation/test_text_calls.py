@@ -36,8 +36,12 @@ FENCED = '<｜tool▁call▁begin｜>function<｜tool▁sep｜>Read\n```json\n{"
 V3 = f"<｜tool▁calls▁begin｜>{FENCED}%s<｜tool▁calls▁end｜>"
 BEGUN = '<|tool_call_begin|>functions.Read:0<|tool_call_argument_begin|>{"path": "a"}<|tool_call_end|>'
 KIMI = f"<|tool_calls_section_begin|>{BEGUN}%s<|tool_calls_section_end|>"
+PLAIN = '<invoke name="Read">\n<parameter name="path">a</parameter>\n</invoke>'
+MINIMAX = f"<minimax:tool_call>\n{PLAIN}\n%s</minimax:tool_call>"
+BARED = f"<function_calls>\n{INVOKED.replace('｜DSML｜', '')}\n%s</function_calls>"
 SECTIONS = [(V4, INVOKED), (V32, INVOKED), (V31, SEPARATED), (V3, f"\n{FENCED}"), (KIMI, BEGUN)]
-MODELS = ["v4", "v3.2", "v3.1", "v3", "kimi"]
+SECTIONS += [(MINIMAX, PLAIN), (BARED, PLAIN)]
+MODELS = ["v4", "v3.2", "v3.1", "v3", "kimi", "minimax", "v3.2 without its token"]
 
 
 @pytest.mark.parametrize("size", [1, 7, 4000])
@@ -84,6 +88,18 @@ def test_a_call_in_the_text_is_a_call(written: str, size: int) -> None:
     content, end, _ = answer("vllm", say(f"Let me see.\n\n{written}\n{written}\n", size=size))
     assert (calls(content), end) == ([READ_A, READ_A], "tool_use")
     assert texts(content) == "Let me see.\n\n"
+
+
+JSON_A = '{"name": "Read", "arguments": {"path": "a"}}'
+
+
+@pytest.mark.parametrize("size", [1, 7, 4000])
+@pytest.mark.parametrize("closing", ["", "</tool_call>"])
+@pytest.mark.parametrize("several", [f"[{JSON_A}, {JSON_A}]", f"\n{JSON_A}\n{JSON_A}\n"], ids=["list", "lines"])
+def test_one_tag_may_hold_several_calls(several: str, closing: str, size: int) -> None:
+    """Granite writes a list, without a closing tag; Hermes' models one call after the other."""
+    content, end, _ = answer("vllm", say(f"So:\n<tool_call>{several}{closing}", size=size))
+    assert (calls(content), texts(content), end) == ([READ_A, READ_A], "So:\n", "tool_use")
 
 
 BARE = "<function=Read>\n<parameter=path>\na\n</parameter>\n</function>"
@@ -150,6 +166,9 @@ def test_white_space_around_calls_is_no_text() -> None:
         "a <tool_call><function=Nope></function></tool_call> b",
         'a <tool_call>{"name": "Read", "arguments": "ls"}</tool_call> b',
         "a <tool_call>{broken}</tool_call> b",
+        "a <tool_call>[]</tool_call> b",
+        "a <tool_call>[1] and so on</tool_call> b",
+        f"a <tool_call>{JSON_A} and {JSON_A}</tool_call> b",
         "a <tool_call> b </tool_call>",
         "a <tool_call>" + LONG,
         "a <tool_call>{" + LONG,
@@ -170,7 +189,7 @@ QUOTES = ["Call `%s` to read.", "```%s```", "`a` and ``%s``", "``a `%s", "x" * 2
 @pytest.mark.parametrize("size", [1, 4000])
 @pytest.mark.parametrize("quote", QUOTES)
 def test_who_explains_how_a_model_calls_does_not_call(quote: str, size: int) -> None:
-    for written in (*WAYS, V4 % "", V3 % "", KIMI % ""):
+    for written in (*WAYS, V4 % "", V3 % "", KIMI % "", MINIMAX % ""):
         text = quote % written
         content, end, _ = answer("vllm", say(text, size=size))
         assert (texts(content), calls(content), end) == (text, [], "end_turn")
