@@ -4,7 +4,8 @@ or because its model did not keep to that.
 Text is held back only where it may be a tag or a call. What is between the tags and is no call of an offered tool stays
 text, and so does what is quoted: who explains how models call does not call, nor does who goes on to speak behind a
 call that lacks the tag around it. The calls come at the answer's end: by then it is known whether the server has told
-them beside the text as well.
+them beside the text as well. Where it has nothing else, they may be what its reasoning ends with: models begin to call
+before they have closed it, and servers look for calls behind it only (vLLM's issue 39056, SGLang's 11764).
 """
 
 import re
@@ -12,7 +13,7 @@ import re
 from msgspec.structs import replace
 
 from translation.adapter import Around, Decoder, UpstreamRequest
-from translation.events import Event, Failed, Finished, TextDelta, ToolEnded, ToolStarted
+from translation.events import Event, Failed, Finished, TextDelta, ThinkingDelta, ToolEnded, ToolStarted
 from translation.offered import OfferedTools
 from translation.quoting import Quoting
 from translation.twins import Twins
@@ -23,6 +24,7 @@ OPENING = re.compile("|".join(map(re.escape, TAGS)))
 LONGEST = max(len(tag) for pair in TAGS.items() for tag in pair)
 HEAD = 256  # characters that tell whether a call begins: more than any tool's name has
 ENDS = 8  # closing tags that a call may have: its arguments may talk about them
+WHOLE = ("stop", "tool_use")  # reasons that cut nothing off
 READ = "{}: a call that came in the text was read"
 TWICE = "{}: a call that came both in the text and beside it was told once"
 CUT = "a tool call in the text, which the token limit cut off, was left out"
@@ -51,6 +53,7 @@ class TextCalls(Around):
         self._sure = 0  # how many were found before those
         self._explains = False  # it has told of the tag, so that it knows it
         self._twins = Twins()
+        self._thoughts: list[str] = []
         self._names: dict[int, str] = {}  # of calls: those that came beside the text, by the numbers that they have
 
     def _passed(self, events: list[Event]) -> list[Event]:
@@ -69,7 +72,9 @@ class TextCalls(Around):
 
     def _beside(self, event: Event, out: list[Event]) -> None:
         self._say(self._released(), out)
-        if isinstance(event, ToolStarted):
+        if isinstance(event, ThinkingDelta):
+            self._thoughts.append(event.text)
+        elif isinstance(event, ToolStarted):
             self._names[event.call] = event.name
         elif isinstance(event, ToolEnded):
             self._twins.has("parsed", self._names[event.call], event.arguments)
@@ -167,6 +172,8 @@ class TextCalls(Around):
                 notes.append(CUT)
                 held = ""
         self._say(held, out)
+        if not (self._said or self._found or self._names) and finished.reason in WHOLE:
+            self._found = self._thought("".join(self._thoughts))
         if self._blank and not self._found and not self._names:
             out.append(TextDelta(self._blank))
         state = b"" if self._names else finished.state  # as ever, the first call carries it
@@ -174,6 +181,18 @@ class TextCalls(Around):
             notes.append(self._write(call, state, out))
             state = b""
         out.append(replace(finished, notes=(*finished.notes, *notes)) if notes else finished)
+
+    def _thought(self, text: str) -> list[Written]:
+        """The calls that it ends with. What stands before other words is a draft."""
+        found: list[Written] = []
+        text = text.rstrip()
+        while (tag := next((tag for tag, closing in TAGS.items() if text.endswith(closing)), None)) is not None:
+            start = text.rfind(tag)
+            calls = read(tag, text[start + len(tag) : -len(TAGS[tag])], self._tools) if start >= 0 else []
+            if not calls or not self._offers(calls):
+                break
+            found, text = calls + found, text[:start].rstrip()
+        return found
 
     def _write(self, call: Written, state: bytes, out: list[Event]) -> str:
         name = self._tools.client(call.name)

@@ -102,6 +102,42 @@ def test_one_tag_may_hold_several_calls(several: str, closing: str, size: int) -
     assert (calls(content), texts(content), end) == ([READ_A, READ_A], "So:\n", "tool_use")
 
 
+def thought(text: str, *more: Json, finish: str = "stop", size: int = 4) -> bytes:
+    pieces = [text[start : start + size] for start in range(0, len(text), size)]
+    return sse(*[chunk({"reasoning_content": piece}) for piece in pieces], *more, chunk(finish=finish), b"[DONE]")
+
+
+@pytest.mark.parametrize("written", [*WAYS, V4 % "", KIMI % ""], ids=["hermes", "coder", "glm", "dsml", "kimi"])
+def test_calls_that_the_reasoning_ends_with_are_calls_where_nothing_follows(written: str) -> None:
+    """vLLM's issue 39056: the model began to call before it closed its reasoning."""
+    draft = f"Perhaps {written.replace('Read', 'Bash')}? No: "
+    content, end, _ = answer("vllm", thought(f"{draft}\n{written}\n{written}\n", chunk({"content": "\n"})))
+    assert (calls(content), end, content[0]["type"], texts(content)) == ([READ_A, READ_A], "tool_use", "thinking", "")
+    assert calls(answer("vllm", say(f"<think>hm\n{written}"))[0]) == [READ_A]
+
+
+@pytest.mark.parametrize(
+    ("said", "more", "finish"),
+    [
+        (f"{HERMES} or not.", (), "stop"),
+        (HERMES, (chunk({"content": "No."}),), "stop"),
+        (HERMES, (), "length"),
+        (HERMES.replace("Read", "Nope"), (), "stop"),
+        ("</tool_call>", (), "stop"),
+        (f"`{HERMES}`", (), "stop"),
+    ],
+    ids=["words behind it", "a text behind it", "cut off", "another tool", "no call", "quoted"],
+)
+def test_reasoning_that_only_speaks_of_a_call_does_not_call(said: str, more: tuple[Json, ...], finish: str) -> None:
+    assert calls(answer("vllm", thought(said, *more, finish=finish))[0]) == []
+
+
+def test_a_call_beside_reasoning_that_drafts_it_comes_once() -> None:
+    beside = [{"index": 0, "id": "c", "function": {"name": "Read", "arguments": '{"path":"b"}'}}]
+    content, _, _ = answer("vllm", thought(HERMES, chunk({"tool_calls": beside}), finish="tool_calls"))
+    assert calls(content) == [("Read", {"path": "b"})]
+
+
 BARE = "<function=Read>\n<parameter=path>\na\n</parameter>\n</function>"
 
 
