@@ -21,8 +21,12 @@ from translation.values import Request
 from translation.written_calls import FUNCTION, TAGS, WRAP, WRAPPED, Written, may_begin, read
 
 OPENING = re.compile("|".join(map(re.escape, TAGS)))
-LONGEST = max(len(tag) for pair in TAGS.items() for tag in pair)
+CLOSING = re.compile("|".join(map(re.escape, TAGS.values())))
+LAYOUT = re.compile(rf"\A(?:\s|{CLOSING.pattern})++")
+ALL = (*TAGS, *TAGS.values())
+LONGEST = max(map(len, ALL))
 HEAD = 256  # characters that tell whether a call begins: more than any tool's name has
+LEAST = 5  # characters of an opening tag that are no text, if the call itself comes beside them
 ENDS = 8  # closing tags that a call may have: its arguments may talk about them
 WHOLE = ("stop", "tool_use")  # reasons that cut nothing off
 READ = "{}: a call that came in the text was read"
@@ -47,6 +51,7 @@ class TextCalls(Around):
         self._closing = ""  # the one that is waited for
         self._blank = ""  # white space around calls is layout
         self._said = False
+        self._behind = False  # a call that came beside the text: its server may leave closing tags there
         self._quoting = Quoting()
         self._found: list[Written] = []
         self._bare = ""  # calls without a tag around them: words behind them tell that they are none
@@ -71,11 +76,12 @@ class TextCalls(Around):
         return out
 
     def _beside(self, event: Event, out: list[Event]) -> None:
-        self._say(self._released(), out)
+        held = self._released()
+        self._say("" if isinstance(event, ToolStarted) and _is_tag(held.strip()) else held, out)
         if isinstance(event, ThinkingDelta):
             self._thoughts.append(event.text)
         elif isinstance(event, ToolStarted):
-            self._names[event.call] = event.name
+            self._names[event.call], self._behind = event.name, True
         elif isinstance(event, ToolEnded):
             self._twins.has("parsed", self._names[event.call], event.arguments)
         out.append(event)
@@ -148,14 +154,16 @@ class TextCalls(Around):
     def _say(self, text: str, out: list[Event]) -> None:
         self._quoting.heard(text)
         text, self._blank = self._blank + text, ""
+        if self._behind:
+            text = LAYOUT.sub(lambda layout: CLOSING.sub("", layout[0]), text)
         if self._bare and not text.replace(WRAP, "").strip():
             self._bare += text
-        elif text.isspace() and (self._found or not self._said):
+        elif text.isspace() and (self._found or self._behind or not self._said):
             self._blank = text
         elif text:
             del self._found[self._sure :]
             text, self._bare = self._bare + text, ""
-            self._said, self._explains = True, self._explains or WRAPPED in text
+            self._said, self._explains, self._behind = True, self._explains or WRAPPED in text, False
             out.append(TextDelta(text))
 
     # ------------------------------------------------------------ the end
@@ -205,7 +213,12 @@ class TextCalls(Around):
         return READ.format(name)
 
 
+def _is_tag(text: str) -> bool:
+    """Whether it is an opening tag, or a beginning of one, and nothing else."""
+    return len(text) >= LEAST and any(tag.startswith(text) for tag in TAGS)
+
+
 def _begun(text: str) -> int:
     """How much of the text's end is a beginning of a tag."""
     start = text.rfind("<", max(0, len(text) - LONGEST))
-    return len(text) - start if start >= 0 and any(tag.startswith(text[start:]) for tag in (*TAGS, WRAP)) else 0
+    return len(text) - start if start >= 0 and any(tag.startswith(text[start:]) for tag in ALL) else 0

@@ -280,6 +280,18 @@ def test_a_call_that_also_comes_beside_the_text_comes_once() -> None:
     assert calls(content) == [READ_A, ("Read", {"path": "b"})]
 
 
+@pytest.mark.parametrize("opening", ["<tool_call>", "<tool_call>\n", "<function", "<|tool_calls_section_begin|>"])
+@pytest.mark.parametrize("closing", ["", "\n", "\n</tool_call>", "</function>\n</tool_call>\n"])
+def test_tags_that_a_server_leaves_around_calls_that_it_has_read_are_no_text(opening: str, closing: str) -> None:
+    """Rapid-MLX' issue 448."""
+    call = [{"index": 0, "id": "c", "function": {"name": "Read", "arguments": '{"path":"a"}'}}]
+    events = (chunk({"tool_calls": call}), *[chunk({"content": piece}) for piece in closing])
+    content, end, _ = answer("vllm", say(f"So:\n{opening}", "tool_calls", 3, beside=events))
+    assert (texts(content), calls(content), end) == ("So:\n", [READ_A], "tool_use")
+    more = chunk({"content": "done, a < b"})
+    assert texts(answer("vllm", say("a <", beside=(*events, more)))[0]).replace("\n", "") == "a <done, a < b"
+
+
 @pytest.mark.parametrize("provider", ["vllm", "minimax"])
 @pytest.mark.parametrize("nested", ['{"a":%s}', '{"a":[%s]}'])
 def test_calls_of_any_depth_are_compared(provider: str, nested: str) -> None:
