@@ -11,8 +11,10 @@ from translation.events import Event, Reason, ToolArguments, ToolDropped, ToolEn
 from translation.names import meant
 from translation.providers.openai_chat_state import EMPTY, State, write
 from translation.providers.openai_chat_wire import Call, Function, arguments_of
+from translation.unicode import json_string
 
 WHOLE = ("stop", "tool_use")  # reasons after which every call is meant to be complete
+WRITTEN = 1_000_000  # indexes from here on are of no call that came beside the text
 NOBODY = ("null", "None")  # how some gateways write that a fragment has no name or id of its own
 
 
@@ -57,6 +59,7 @@ class Calls(Struct, eq=False):
     _by_id: dict[str, _Call] = {}  # the first of each
     _shown: int = 0  # calls from the first on that have started
     _notes: list[str] = []
+    _written: int = 0  # that came in the text
 
     def feed(self, given: Call, out: list[Event], *, whole: bool) -> None:
         """A fragment of a call, or the `whole` of it."""
@@ -85,6 +88,12 @@ class Calls(Struct, eq=False):
             call.again = True
         if call.name and (call.pending or not call.started) and (call.touched or (call.id and self._is_whole(call))):
             self._start(call, out)
+
+    def write(self, name: str, fragment: str, out: list[Event]) -> None:
+        """A fragment of a call that came in the text. They come one after the other."""
+        self._written += bool(name)
+        function = Function(name or None, Raw(json_string(fragment)))
+        self.feed(Call(WRITTEN + self._written, function=function), out, whole=False)
 
     def _carry(self, given: Call) -> None:
         """What comes after the call that it belongs to."""
