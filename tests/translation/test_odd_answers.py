@@ -846,6 +846,24 @@ def test_arguments_that_only_the_response_itself_tells_are_the_calls() -> None:
     assert calls(answer("openai-responses", sse(*begun, whole))[0]) == [("Read", P1), ("Bash", P2)]
 
 
+@pytest.mark.parametrize(
+    ("given", "more", "expected"),
+    [
+        (ONE, [], P1),
+        (ONE, [READ_ONE], P1),
+        ("{}", [READ_ONE], P1),
+        ({"path": "1"}, [], P1),
+        (TWO, [told("function_call_arguments.done", item_id="f", arguments=ONE)], P1),
+    ],
+    ids=["nowhere else", "in pieces, too", "none yet", "as an object", "and others at the end"],
+)
+def test_arguments_that_stand_in_the_start_of_a_call_are_its_own(given: Any, more: list[Json], expected: Json) -> None:
+    events = [told(ADDED, {**CALL, "arguments": given}), *more, {"type": "response.completed", "response": {}}]
+    assert calls(answer("openai-responses", sse(*events))[0]) == [("Read", expected)]
+    late = [told("function_call_arguments.done", item_id="f", arguments=ONE), told(ADDED, CALL), events[-1]]
+    assert calls(answer("openai-responses", sse(*late))[0]) == [("Read", P1)]
+
+
 @pytest.mark.parametrize("status", [None, "completed"])
 def test_a_call_that_the_token_limit_cut_is_not_run_whatever_its_status_says(status: str | None) -> None:
     cut = {**CALL, "arguments": '{"path":["1"', "status": status}
