@@ -896,6 +896,9 @@ def test_a_summary_whose_parts_come_without_pieces_is_told_at_their_end() -> Non
     done = {"type": "response.output_item.done", "item": {"type": "reasoning", "id": "r", "summary": summary}}
     content = answer("openai-responses", sse(*events, done, {"type": "response.completed", "response": {}}))[0]
     assert [block["thinking"] for block in content] == ["one\n\ntwo"]
+    parts = [told("reasoning_summary_text.done", item_id="r", text=part["text"]) for part in summary]
+    content = answer("openai-responses", sse(*parts, done, {"type": "response.completed", "response": {}}))[0]
+    assert [block["thinking"] for block in content] == ["one\n\ntwo"]
 
 
 @pytest.mark.parametrize(

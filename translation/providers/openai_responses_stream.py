@@ -167,6 +167,7 @@ class ResponsesStream:
         kind, delta = WHOLES[frame.type]
         item, text = self._items.silent(frame, kind), frame.text or frame.refusal
         if text and item is not None:
+            item.gap = item.length > 0
             delta(self, replace(frame, delta=text), out)
             item.whole = item.length
 
