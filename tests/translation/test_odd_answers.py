@@ -42,6 +42,9 @@ P1, P2 = {"path": "1"}, {"path": "2"}
         ((piece(None, "Read", "a"), piece(None, "Read"), piece(ONE, "Read")), [("Read", P1)]),
         ((piece("", "Bash"), piece(ONE, "Read", None, 1)), [("Bash", {}), ("Read", P1)]),
         ((piece(None, "Nope", "a"), piece(ONE, "x")), [("Nope", P1)]),
+        ((piece('{"path":', "Read", "a"), piece('"1"}', "Read", "b")), [("Read", P1)]),
+        ((piece('{"path":', "Read", "a", None), piece('"1"}', "Read", "b", None)), [("Read", P1)]),
+        ((piece('{"path":', "Read", "a", None), piece('"1"}', None, "b", None)), [("Read", P1)]),
         ((piece(ONE, "Read"), piece(TWO, "Bash")), [("Read", P1), ("Bash", P2)]),
         ((piece(ONE, "Read"), piece(TWO, "Read")), [("Read", P1), ("Read", P2)]),
         ((piece("", "Read"), piece(ONE), piece("", "Bash"), piece(TWO)), [("Read", P1), ("Bash", P2)]),
@@ -75,6 +78,7 @@ P1, P2 = {"path": "1"}, {"path": "2"}
     ids=[
         "a name in pieces", "a name that begins with another", "a name that goes on after another", "a name repeated",
         "a call that is nothing but a name", "no tool's name in pieces",
+        "an id for each piece", "an id for each piece, no index", "an id for each piece, no index, one name",
         "one index, no ids", "one index, no ids, one name", "one index, no ids, arguments apart",
         "one index, one id", "one index, one id, one name", "no index, one id, one name", "a call told twice",
         "a name that comes late", "fragments that repeat the name", "a placeholder first",

@@ -51,6 +51,12 @@ def _goes_on(known: _Call, given: Call, name: str, fragment: str) -> bool:
     return not (name or given.id) and fragment.lstrip()[:1] == "{" and known.arguments.over
 
 
+def _is_rest(known: _Call, name: str, fragment: str) -> bool:
+    """Whether this goes on with arguments that are not whole, whatever its id: some servers make one for each piece."""
+    begins = fragment.lstrip()[:1] in ("", "{")
+    return name in ("", known.name) and known.touched and not begins and not known.arguments.complete
+
+
 class Calls(Struct, eq=False):
     _names: dict[str, str]  # the client's, by the upstream's
     _offered: Set[str] = frozenset()  # as the upstream knows them
@@ -172,13 +178,14 @@ class Calls(Struct, eq=False):
         if given.index is not None:
             known = self._by_index.get(given.index)
             # One index for all calls, each with its own id and name: some servers count that way.
-            if known is None or (name and given.id and known.id and str(given.id) != known.id):
+            another = name and given.id and known is not None and known.id and str(given.id) != known.id
+            if known is None or (another and not _is_rest(known, name, fragment)):
                 return self._new(given.index)
             return self._new(given.index) if name and _is_another(known, given, name, fragment.strip()) else known
         if last is None:
             return self._new(None)
         if given.id and last.id:
-            same = self._by_id.get(str(given.id))
+            same = self._by_id.get(str(given.id)) or (last if _is_rest(last, name, fragment) else None)
             other = name and same is not None and same.name not in ("", name)
             if same is None or other or (name and _is_another(same, given, name, fragment.strip())):
                 return self._new(None)
