@@ -537,6 +537,23 @@ def test_a_text_in_parts_is_read_as_any_other() -> None:
     assert [content[0]["thinking"], content[1:], end] == ["hm", [text("<think>")], "end_turn"]
 
 
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "thinking", "thinking": "hm"},
+        {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
+        {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm", "signature": "S"}]},
+    ],
+    ids=["text", "mistral", "databricks"],
+)
+def test_a_part_of_a_text_that_is_reasoning_is_thinking(part: Json) -> None:
+    said = {"type": "text", "text": "a"}
+    whole = {"choices": [{"message": {"content": [part, said]}, "finish_reason": "stop"}]}
+    for body in (sse(chunk({"content": [part]}), chunk({"content": [said]}, "stop")), msgspec.json.encode(whole)):
+        content, end, _ = answer("openai", body)
+        assert ([content[0]["thinking"], content[1:]], end) == (["hm", [text("a")]], "end_turn")
+
+
 def test_reasoning_that_a_call_follows_is_thinking() -> None:
     events = sse(chunk({"content": "<think>hm</th"}), piece(ONE, "Read", "a"), chunk(finish="tool_calls"))
     content, end, _ = answer("vllm", events)

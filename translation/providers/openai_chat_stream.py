@@ -316,10 +316,8 @@ class ChatDecoder(Ending, Struct, eq=False):
 
     def _parts(self, parts: list[Part], out: list[Event]) -> None:
         for part in parts:
-            if isinstance(part.thinking, list):
-                self._think("".join(inner.text or "" for inner in part.thinking), out)
-            elif part.thinking:
-                self._think(part.thinking, out)
+            if thought := part.thinking or part.summary:
+                self._think(words(thought), out)
             if part.text:
                 self._say(part.text, out)
             self._refusal += part.refusal or ""
