@@ -25,6 +25,7 @@ CLOSING = re.compile("|".join(map(re.escape, TAGS.values())))
 LAYOUT = re.compile(rf"\A(?:\s|{CLOSING.pattern})++")
 ALL = (*TAGS, *TAGS.values())
 LONGEST = max(map(len, ALL))
+EDGE = re.compile("[<\\]]")  # how a tag begins
 HEAD = 256  # characters that tell whether a call begins: more than any tool's name has
 LEAST = 5  # characters of an opening tag that are no text, if the call itself comes beside them
 ENDS = 8  # closing tags that a call may have: its arguments may talk about them
@@ -220,5 +221,8 @@ def _is_tag(text: str) -> bool:
 
 def _begun(text: str) -> int:
     """How much of the text's end is a beginning of a tag."""
-    start = text.rfind("<", max(0, len(text) - LONGEST))
-    return len(text) - start if start >= 0 and any(tag.startswith(text[start:]) for tag in ALL) else 0
+    for edge in EDGE.finditer(text, max(0, len(text) - LONGEST)):
+        rest = text[edge.start() :]
+        if any(tag.startswith(rest) for tag in ALL):
+            return len(rest)
+    return 0

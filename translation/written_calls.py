@@ -12,7 +12,9 @@ from msgspec import Raw, Struct
 
 from translation.arguments import Arguments
 from translation.errors import UpstreamProtocolError
-from translation.invocations import Parameter
+from translation.invocations import Invocation, Parameter
+from translation.markup import Markup
+from translation.markup_tags import M3, NAMESPACE
 from translation.offered import OfferedTools
 from translation.sse import apart
 from translation.unreadable import UNREADABLE
@@ -35,10 +37,12 @@ TAGS = {
     "<|tool_calls_section_begin|>": "<|tool_calls_section_end|>",  # Kimi
     "<minimax:tool_call>": "</minimax:tool_call>",  # MiniMax M2 behind OpenRouter
     "<function_calls>": "</function_calls>",  # V3.2, where a server takes the token out of its tags
+    f"{NAMESPACE}<tool_call>": f"{NAMESPACE}</tool_call>",  # MiniMax M3
 }
 DSML, INVOKE, V3, KIMI = "<｜DSML｜invoke name=", "<invoke name=", "<｜tool▁call▁begin｜>", "<|tool_call_begin|>"
+NESTED = f"{NAMESPACE}<invoke name="
 # How a call begins, where it does so with a token.
-FIRST = dict(zip(TAGS, ("", "", DSML, DSML, V3, KIMI, INVOKE, INVOKE), strict=True))
+FIRST = dict(zip(TAGS, ("", "", DSML, DSML, V3, KIMI, INVOKE, INVOKE, NESTED), strict=True))
 LITERAL = [' string="true"']  # DeepSeek tells of each value whether it is a string
 
 
@@ -100,6 +104,8 @@ def read(tag: str, text: str, tools: OfferedTools) -> list[Written]:
         found = [_call(f"{tag}{said}</function>", tools)]
     elif not first:
         found = _calls(said, tools)
+    elif first == NESTED:
+        found = _nested(tag + text, tools)
     elif first in INVOKED:
         invoke, parameter = INVOKED[first]
         found = [_typed(call[0], call[1], tools, parameter) for call in _pairs(said, invoke) or ()]
@@ -107,6 +113,15 @@ def read(tag: str, text: str, tools: OfferedTools) -> list[Written]:
         found = [_given(call[0], call[1]) for call in _pairs(said, TOKENED[first]) or ()]
     calls = [call for call in found if call is not None]
     return calls if len(calls) == len(found) else []
+
+
+def _nested(text: str, tools: OfferedTools) -> list[Written | None]:
+    markup = Markup(M3, tools.names)
+    found = [*markup.feed(text), *markup.close()]
+    return [
+        Written(each.name, tools.schema(each.name).typed(each.parameters)) if isinstance(each, Invocation) else None
+        for each in found
+    ]
 
 
 def _calls(said: str, tools: OfferedTools) -> list[Written | None]:

@@ -56,6 +56,22 @@ def test_calls_between_tokens_are_calls(section: str, another: str, size: int) -
     assert (content, end) == ([], "max_tokens")
 
 
+NS = "]<]minimax[>["
+M3_CALL = f'{NS}<invoke name="Read">{NS}<path>a{NS}</path>{NS}</invoke>\n'
+M3 = f"{NS}<tool_call>\n{M3_CALL}%s{NS}</tool_call>"
+
+
+@pytest.mark.parametrize("size", [1, 7, 4000])
+def test_calls_in_the_tags_of_minimax_m3_are_calls(size: int) -> None:
+    content, end, _ = answer("openrouter", say(f"Let me see, a[0]<1.{M3 % M3_CALL}\n", size=size))
+    assert (calls(content), texts(content), end) == ([READ_A, READ_A], "Let me see, a[0]<1.", "tool_use")
+    assert calls(answer("vllm", say(f"{NS}<tool_call>{M3_CALL}", size=size))[0]) == [READ_A]
+    assert answer("vllm", say(f"{NS}<tool_call>{M3_CALL[:-30]}", "length", size=size))[:2] == ([], "max_tokens")
+    for text in ((M3 % "").replace("Read", "Nope"), f"{NS} is a token", f"`{M3 % ''}`", "a]", "a]<"):
+        content, end, _ = answer("vllm", say(text, size=size))
+        assert (texts(content), calls(content), end) == (text, [], "end_turn")
+
+
 @pytest.mark.parametrize("size", [1, 4000])
 @pytest.mark.parametrize(("section", "another"), SECTIONS, ids=MODELS)
 def test_what_is_no_call_between_tokens_stays_text(section: str, another: str, size: int) -> None:
