@@ -91,6 +91,9 @@ class TextCalls(Around):
 
     def _text(self, text: str, out: list[Event]) -> None:
         """Reads what is held anew only when that may tell: a long call comes in many pieces."""
+        if not self._size and "<" not in text and "]" not in text:
+            self._say(text, out)
+            return
         seen = self._tail + text
         if self._size <= HEAD or self._closing in seen:
             self._read(self._released() + text, out)
