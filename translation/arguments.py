@@ -33,6 +33,9 @@ class Arguments:
     def feed(self, fragment: str) -> str:
         self._came.append(fragment)
         if self._live is None:
+            if fragment.isspace():
+                self._held += fragment if self._held else ""
+                return ""  # it decides nothing, however often it comes
             fragment = self._decide(self._held + fragment)
         if fragment:
             self._parts.append(fragment)
@@ -48,7 +51,9 @@ class Arguments:
 
     @property
     def text(self) -> str:
-        return "".join(self._parts)
+        if len(self._parts) > 1:
+            self._parts = ["".join(self._parts)]
+        return self._parts[0] if self._parts else ""
 
     def close(self) -> tuple[str, str]:
         """The arguments and, if they had to be mended, how. Raises when there is no object in them."""
@@ -69,11 +74,18 @@ class Arguments:
     @property
     def over(self) -> bool:
         """Whether an object has come whole: nothing can follow it."""
-        return bool(self._parts) and is_object(self.text.strip())
+        return bool(self._parts) and self._closes and is_object(self.text.strip())
+
+    @property
+    def _closes(self) -> bool:
+        """Whether it may be whole: reading it anew with each fragment would take minutes."""
+        return not self._parts or self._parts[-1].rstrip()[-1:] in ("}", "")
 
     @property
     def complete(self) -> bool:
         """Whether what came so far is already one JSON object, or nothing at all."""
+        if not self._closes:
+            return False
         text = (self._held + self.text).strip()
         return text in PLACEHOLDERS or is_object(text) or is_object(self._grown())
 

@@ -4,7 +4,8 @@ or because its model did not keep to that.
 Text is held back only where it may be a tag or a call. What is between the tags and is no call of an offered tool stays
 text, and so does what is quoted: who explains how models call does not call, nor does who goes on to speak behind a
 call that lacks the tag around it. The calls come at the answer's end: by then it is known whether the server has told
-them beside the text as well.
+them beside the text as well. Where it has nothing else, they may be what its reasoning ends with: models begin to call
+before they have closed it, and servers look for calls behind it only (vLLM's issue 39056, SGLang's 11764).
 """
 
 import re
@@ -12,7 +13,7 @@ import re
 from msgspec.structs import replace
 
 from translation.adapter import Around, Decoder, UpstreamRequest
-from translation.events import Event, Failed, Finished, TextDelta, ToolEnded, ToolStarted
+from translation.events import Event, Failed, Finished, TextDelta, ThinkingDelta, ToolEnded, ToolStarted
 from translation.offered import OfferedTools
 from translation.quoting import Quoting
 from translation.twins import Twins
@@ -20,9 +21,15 @@ from translation.values import Request
 from translation.written_calls import FUNCTION, TAGS, WRAP, WRAPPED, Written, may_begin, read
 
 OPENING = re.compile("|".join(map(re.escape, TAGS)))
-LONGEST = max(len(tag) for pair in TAGS.items() for tag in pair)
+CLOSING = re.compile("|".join(map(re.escape, TAGS.values())))
+LAYOUT = re.compile(rf"\A(?:\s|{CLOSING.pattern})++")
+ALL = (*TAGS, *TAGS.values())
+LONGEST = max(map(len, ALL))
+EDGE = re.compile("[<\\]]")  # how a tag begins
 HEAD = 256  # characters that tell whether a call begins: more than any tool's name has
+LEAST = 5  # characters of an opening tag that are no text, if the call itself comes beside them
 ENDS = 8  # closing tags that a call may have: its arguments may talk about them
+WHOLE = ("stop", "tool_use")  # reasons that cut nothing off
 READ = "{}: a call that came in the text was read"
 TWICE = "{}: a call that came both in the text and beside it was told once"
 CUT = "a tool call in the text, which the token limit cut off, was left out"
@@ -45,12 +52,14 @@ class TextCalls(Around):
         self._closing = ""  # the one that is waited for
         self._blank = ""  # white space around calls is layout
         self._said = False
+        self._behind = False  # a call that came beside the text: its server may leave closing tags there
         self._quoting = Quoting()
         self._found: list[Written] = []
         self._bare = ""  # calls without a tag around them: words behind them tell that they are none
         self._sure = 0  # how many were found before those
         self._explains = False  # it has told of the tag, so that it knows it
         self._twins = Twins()
+        self._thoughts: list[str] = []
         self._names: dict[int, str] = {}  # of calls: those that came beside the text, by the numbers that they have
 
     def _passed(self, events: list[Event]) -> list[Event]:
@@ -68,9 +77,12 @@ class TextCalls(Around):
         return out
 
     def _beside(self, event: Event, out: list[Event]) -> None:
-        self._say(self._released(), out)
-        if isinstance(event, ToolStarted):
-            self._names[event.call] = event.name
+        held = self._released()
+        self._say("" if isinstance(event, ToolStarted) and _is_tag(held.strip()) else held, out)
+        if isinstance(event, ThinkingDelta):
+            self._thoughts.append(event.text)
+        elif isinstance(event, ToolStarted):
+            self._names[event.call], self._behind = event.name, True
         elif isinstance(event, ToolEnded):
             self._twins.has("parsed", self._names[event.call], event.arguments)
         out.append(event)
@@ -79,6 +91,9 @@ class TextCalls(Around):
 
     def _text(self, text: str, out: list[Event]) -> None:
         """Reads what is held anew only when that may tell: a long call comes in many pieces."""
+        if not self._size and "<" not in text and "]" not in text:
+            self._say(text, out)
+            return
         seen = self._tail + text
         if self._size <= HEAD or self._closing in seen:
             self._read(self._released() + text, out)
@@ -143,14 +158,16 @@ class TextCalls(Around):
     def _say(self, text: str, out: list[Event]) -> None:
         self._quoting.heard(text)
         text, self._blank = self._blank + text, ""
+        if self._behind:
+            text = LAYOUT.sub(lambda layout: CLOSING.sub("", layout[0]), text)
         if self._bare and not text.replace(WRAP, "").strip():
             self._bare += text
-        elif text.isspace() and (self._found or not self._said):
+        elif text.isspace() and (self._found or self._behind or not self._said):
             self._blank = text
         elif text:
             del self._found[self._sure :]
             text, self._bare = self._bare + text, ""
-            self._said, self._explains = True, self._explains or WRAPPED in text
+            self._said, self._explains, self._behind = True, self._explains or WRAPPED in text, False
             out.append(TextDelta(text))
 
     # ------------------------------------------------------------ the end
@@ -167,6 +184,8 @@ class TextCalls(Around):
                 notes.append(CUT)
                 held = ""
         self._say(held, out)
+        if not (self._said or self._found or self._names) and finished.reason in WHOLE:
+            self._found = self._thought("".join(self._thoughts))
         if self._blank and not self._found and not self._names:
             out.append(TextDelta(self._blank))
         state = b"" if self._names else finished.state  # as ever, the first call carries it
@@ -174,6 +193,18 @@ class TextCalls(Around):
             notes.append(self._write(call, state, out))
             state = b""
         out.append(replace(finished, notes=(*finished.notes, *notes)) if notes else finished)
+
+    def _thought(self, text: str) -> list[Written]:
+        """The calls that it ends with. What stands before other words is a draft."""
+        found: list[Written] = []
+        text = text.rstrip()
+        while (tag := next((tag for tag, closing in TAGS.items() if text.endswith(closing)), None)) is not None:
+            start = text.rfind(tag)
+            calls = read(tag, text[start + len(tag) : -len(TAGS[tag])], self._tools) if start >= 0 else []
+            if not calls or not self._offers(calls):
+                break
+            found, text = calls + found, text[:start].rstrip()
+        return found
 
     def _write(self, call: Written, state: bytes, out: list[Event]) -> str:
         name = self._tools.client(call.name)
@@ -186,7 +217,15 @@ class TextCalls(Around):
         return READ.format(name)
 
 
+def _is_tag(text: str) -> bool:
+    """Whether it is an opening tag, or a beginning of one, and nothing else."""
+    return len(text) >= LEAST and any(tag.startswith(text) for tag in TAGS)
+
+
 def _begun(text: str) -> int:
     """How much of the text's end is a beginning of a tag."""
-    start = text.rfind("<", max(0, len(text) - LONGEST))
-    return len(text) - start if start >= 0 and any(tag.startswith(text[start:]) for tag in (*TAGS, WRAP)) else 0
+    for edge in EDGE.finditer(text, max(0, len(text) - LONGEST)):
+        rest = text[edge.start() :]
+        if any(tag.startswith(rest) for tag in ALL):
+            return len(rest)
+    return 0

@@ -1,9 +1,11 @@
-"""Reasoning that a server leaves in the text of an answer, between tags at its beginning."""
+"""Reasoning that a server leaves in the text of an answer, between tags at its beginning, or in gpt-oss's channels."""
 
-from translation.events import Event, TextDelta, ThinkingDelta
+from translation.channels import BEGINNINGS, Channels, Found
+from translation.events import TextDelta, ThinkingDelta
 
 OPENING = "<think>"
 CLOSING = "</think>"
+TAGS = (OPENING, CLOSING, *BEGINNINGS)
 
 
 class ThinkText:
@@ -12,12 +14,15 @@ class ThinkText:
     def __init__(self) -> None:
         self._held = ""  # may yet turn out to be a tag, or white space around one
         self._place = "before"  # then `inside`, `behind` (white space after the tag), `text`
+        self._channels: Channels | None = None
 
-    def feed(self, text: str) -> list[Event]:
+    def feed(self, text: str) -> list[Found]:
         if self._place == "text":
             return [TextDelta(text)]
+        if self._channels is not None:
+            return self._channels.feed(text)
         self._held += text
-        out: list[Event] = []
+        out: list[Found] = []
         if self._place == "before":
             self._begin(out)
         if self._place == "inside":
@@ -26,24 +31,30 @@ class ThinkText:
             self._leave(out)
         return out
 
-    def close(self) -> list[Event]:
+    def close(self) -> list[Found]:
+        if self._channels is not None:
+            return self._channels.close()
         held, self._held = self._held, ""
         if not held or self._place == "behind":
             return []
         inside, self._place = self._place == "inside", "text"
         return [ThinkingDelta(held) if inside else TextDelta(held)]
 
-    def _begin(self, out: list[Event]) -> None:
+    def _begin(self, out: list[Found]) -> None:
         text = self._held.lstrip()
         if text.startswith(OPENING):
             self._held, self._place = text[len(OPENING) :], "inside"
         elif text.startswith(CLOSING):  # of reasoning that came in a field of its own
             self._held, self._place = text[len(CLOSING) :], "behind"
-        elif not (OPENING.startswith(text) or CLOSING.startswith(text)):
+        elif text.startswith(BEGINNINGS):
+            self._channels = Channels()
+            self._held, self._place = "", "channels"
+            out += self._channels.feed(text)
+        elif not any(tag.startswith(text) for tag in TAGS):
             out.append(TextDelta(self._held))
             self._held, self._place = "", "text"
 
-    def _think(self, out: list[Event]) -> None:
+    def _think(self, out: list[Found]) -> None:
         thought, tag, rest = self._held.partition(CLOSING)
         if tag:
             self._held, self._place = rest, "behind"
@@ -53,7 +64,7 @@ class ThinkText:
         if thought:
             out.append(ThinkingDelta(thought))
 
-    def _leave(self, out: list[Event]) -> None:
+    def _leave(self, out: list[Found]) -> None:
         text = self._held.lstrip()
         if text:
             out.append(TextDelta(text))

@@ -1,7 +1,7 @@
 """What stands in a text between a pair of tags: calls in one of the ways that models write them.
 
-In `<tool_call>` Hermes and Qwen write JSON, Qwen3-Coder `<function=...>` with parameters, GLM the name and pairs of
-keys and values: one call. DeepSeek and Kimi have tokens of their own, around all calls of an answer.
+In `<tool_call>` Hermes and Qwen write JSON, Granite a list of it, Qwen3-Coder `<function=...>` with parameters, GLM the
+name and pairs of keys and values. DeepSeek, Kimi and MiniMax have tags of their own, around all calls of an answer.
 """
 
 import re
@@ -12,8 +12,11 @@ from msgspec import Raw, Struct
 
 from translation.arguments import Arguments
 from translation.errors import UpstreamProtocolError
-from translation.invocations import Parameter
+from translation.invocations import Invocation, Parameter
+from translation.markup import Markup
+from translation.markup_tags import M3, NAMESPACE
 from translation.offered import OfferedTools
+from translation.sse import apart
 from translation.unreadable import UNREADABLE
 
 FUNCTION = "<function="
@@ -21,7 +24,7 @@ FUNCTIONS = re.compile(r"<function=([^>\n]++)>(.*)</function>", re.DOTALL)
 # A value may talk of the tag that ends it: it ends where another one begins, or nothing follows.
 PARAMETER = re.compile(r"\s*+<parameter=([^>\n]++)>\n?(.*?)\n?</parameter>(?=\s*+(?:<parameter=|\Z))", re.DOTALL)
 NAMED = re.compile(r"([^\s<{]++)\s*+(.*)", re.DOTALL)
-PAIR = re.compile(r"\s*+<arg_key>(.*?)</arg_key>\s*+<arg_value>(.*?)</arg_value>(?=\s*+(?:<arg_key>|\Z))", re.DOTALL)
+PAIR = re.compile(r"\s*+<arg_key>([^<]*+)</arg_key>\s*+<arg_value>(.*?)</arg_value>(?=\s*+(?:<arg_key>|\Z))", re.DOTALL)
 
 
 WRAPPED, WRAP = "<tool_call>", "</tool_call>"
@@ -32,18 +35,27 @@ TAGS = {
     "<｜DSML｜function_calls>": "</｜DSML｜function_calls>",  # V3.2
     "<｜tool▁calls▁begin｜>": "<｜tool▁calls▁end｜>",  # V3 and V3.1
     "<|tool_calls_section_begin|>": "<|tool_calls_section_end|>",  # Kimi
+    "<minimax:tool_call>": "</minimax:tool_call>",  # MiniMax M2 behind OpenRouter
+    "<function_calls>": "</function_calls>",  # V3.2, where a server takes the token out of its tags
+    f"{NAMESPACE}<tool_call>": f"{NAMESPACE}</tool_call>",  # MiniMax M3
 }
-DSML, V3, KIMI = "<｜DSML｜invoke name=", "<｜tool▁call▁begin｜>", "<|tool_call_begin|>"
-FIRST = dict(zip(TAGS, ("", "", DSML, DSML, V3, KIMI), strict=True))  # how a call begins, where it does so with a token
-# As above: an end is one where the next call begins, or nothing follows.
-INVOKE = re.compile(
-    r'\s*+<｜DSML｜invoke name="([^"\n]++)">(.*?)</｜DSML｜invoke>(?=\s*+(?:<｜DSML｜invoke |\Z))', re.DOTALL
-)
-VALUE = re.compile(
-    r'\s*+<｜DSML｜parameter name="([^"\n]++)"([^>\n]*+)>(.*?)</｜DSML｜parameter>(?=\s*+(?:<｜DSML｜parameter |\Z))',
-    re.DOTALL,
-)
+DSML, INVOKE, V3, KIMI = "<｜DSML｜invoke name=", "<invoke name=", "<｜tool▁call▁begin｜>", "<|tool_call_begin|>"
+NESTED = f"{NAMESPACE}<invoke name="
+# How a call begins, where it does so with a token.
+FIRST = dict(zip(TAGS, ("", "", DSML, DSML, V3, KIMI, INVOKE, INVOKE, NESTED), strict=True))
 LITERAL = [' string="true"']  # DeepSeek tells of each value whether it is a string
+
+
+def _elements(name: str, attributes: str) -> re.Pattern[str]:
+    """As above: an end is one where the next of its kind begins, or nothing follows."""
+    return re.compile(rf"\s*+<{name} {attributes}>(.*?)</{name}>(?=\s*+(?:<{name} |\Z))", re.DOTALL)
+
+
+NAME, ABOUT = r'name="([^"\n]++)"', r"([^>\n]*+)"
+INVOKED = {  # calls, and the parameters in them
+    DSML: (_elements("｜DSML｜invoke", NAME), _elements("｜DSML｜parameter", NAME + ABOUT)),
+    INVOKE: (_elements("invoke", NAME), _elements("parameter", NAME + ABOUT)),
+}
 TOKENED = {
     V3: re.compile(
         r"\s*+<｜tool▁call▁begin｜>(?:function<｜tool▁sep｜>)?([^\s<]++)(?:<｜tool▁sep｜>|\n)(.*?)<｜tool▁call▁end｜>"
@@ -72,6 +84,7 @@ class _Json(Struct):
 
 
 _JSON = msgspec.json.Decoder(_Json)
+_LIST = msgspec.json.Decoder(list[Raw])
 
 
 def may_begin(tag: str, text: str, names: frozenset[str]) -> bool:
@@ -79,7 +92,7 @@ def may_begin(tag: str, text: str, names: frozenset[str]) -> bool:
     said, first = text.lstrip(), FIRST[tag]
     if first:
         return said.startswith(first) or first.startswith(said)
-    if not said or said.startswith(("{", FUNCTION)) or FUNCTION.startswith(said):
+    if not said or said.startswith(("{", "[", FUNCTION)) or FUNCTION.startswith(said):
         return True
     return any(said.startswith(name) or name.startswith(said) for name in names)
 
@@ -90,25 +103,51 @@ def read(tag: str, text: str, tools: OfferedTools) -> list[Written]:
     if tag == FUNCTION:
         found = [_call(f"{tag}{said}</function>", tools)]
     elif not first:
-        found = [_call(said, tools)]
-    elif first == DSML:
-        found = [_typed(call[0], call[1], tools) for call in _pairs(said, INVOKE) or ()]
+        found = _calls(said, tools)
+    elif first == NESTED:
+        found = _nested(tag + text, tools)
+    elif first in INVOKED:
+        invoke, parameter = INVOKED[first]
+        found = [_typed(call[0], call[1], tools, parameter) for call in _pairs(said, invoke) or ()]
     else:
         found = [_given(call[0], call[1]) for call in _pairs(said, TOKENED[first]) or ()]
     calls = [call for call in found if call is not None]
     return calls if len(calls) == len(found) else []
 
 
-def _call(said: str, tools: OfferedTools) -> Written | None:
+def _nested(text: str, tools: OfferedTools) -> list[Written | None]:
+    markup = Markup(M3, tools.names)
+    found = [*markup.feed(text), *markup.close()]
+    return [
+        Written(each.name, tools.schema(each.name).typed(each.parameters)) if isinstance(each, Invocation) else None
+        for each in found
+    ]
+
+
+def _calls(said: str, tools: OfferedTools) -> list[Written | None]:
+    """One, or several in JSON: in a list, or one after the other."""
+    if said.startswith("["):
+        return [_json(raw) for raw in _listed(said)] or [None]
     if said.startswith("{"):
-        return _json(said)
+        return [_json(part) for part in apart(said.encode())]
+    return [_call(said, tools)]
+
+
+def _listed(said: str) -> list[Raw]:
+    try:
+        return _LIST.decode(said)
+    except UNREADABLE:
+        return []
+
+
+def _call(said: str, tools: OfferedTools) -> Written | None:
     found, pattern = FUNCTIONS.fullmatch(said), PARAMETER
     if found is None:
         found, pattern = NAMED.fullmatch(said), PAIR
     return None if found is None else _typed(found[1], found[2], tools, pattern)
 
 
-def _typed(name: str, said: str, tools: OfferedTools, pattern: re.Pattern[str] = VALUE) -> Written | None:
+def _typed(name: str, said: str, tools: OfferedTools, pattern: re.Pattern[str]) -> Written | None:
     values = _pairs(said, pattern)
     if values is None:
         return None
@@ -120,7 +159,7 @@ def _parameter(key: str, *told: str) -> Parameter:
     return Parameter(key.strip(), value, literal=about == LITERAL)
 
 
-def _json(said: str) -> Written | None:
+def _json(said: bytes | Raw) -> Written | None:
     try:
         call = _JSON.decode(said)
         return _given(call.name, _text(bytes(call.arguments) or bytes(call.parameters)))

@@ -374,6 +374,34 @@ def test_a_block_without_an_end_ends_where_the_next_event_tells_it(late: bool) -
     assert finished.reason == "tool_use"
 
 
+FIRST, SECOND, THIRD = ([event | {"index": at} for event in (CALL, ARGUMENTS, STOP)] for at in (0, 1, 2))
+MIXED = {
+    "begun at once": [FIRST[0], SECOND[0], THIRD[0], *FIRST[1:], *SECOND[1:], *THIRD[1:]],
+    "piece by piece": [*[each[at] for at in (0, 1, 2) for each in (FIRST, SECOND, THIRD)]],
+    "the last one first": [FIRST[0], SECOND[0], THIRD[0], *THIRD[1:], *SECOND[1:], *FIRST[1:]],
+    "without ends": [FIRST[0], SECOND[0], THIRD[0], FIRST[1], SECOND[1], THIRD[1]],
+    "ends at the end": [FIRST[0], SECOND[0], FIRST[1], THIRD[0], SECOND[1], THIRD[1], SECOND[2], FIRST[2], THIRD[2]],
+    "in halves": [FIRST[0], HALF, *SECOND, FIRST[1] | {"delta": {"type": "input_json_delta", "partial_json": "1}"}},
+                  FIRST[2], *THIRD],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mixed", MIXED.values(), ids=MIXED)
+def test_calls_that_are_told_at_the_same_time_come_one_after_the_other(mixed: list[dict[str, Any]]) -> None:
+    read, kept, finished = shown(WHOLE_START, *mixed, END, LAST)
+    assert [event["index"] for event in read if event["type"] == "content_block_start"] == [0, 1, 2]
+    order = [event["index"] for event in read if "index" in event]
+    assert order == sorted(order)
+    assert [block["input"] for block in json.loads(kept.content)] == [{"a": 1}] * 3
+    assert finished.reason == "tool_use"
+
+
+def test_a_call_without_arguments_or_an_end_keeps_its_place() -> None:
+    read, kept, _ = shown(WHOLE_START, CALL, BLOCK | {"index": 1}, DELTA | {"index": 1}, END, LAST)
+    assert [block["type"] for block in json.loads(kept.content)] == ["tool_use", "text"]
+    assert [event["index"] for event in read if "index" in event] == [0, 0, 1, 1, 1]
+
+
 def test_a_call_whose_start_holds_its_arguments_needs_no_end_either() -> None:
     whole = CALL | {"content_block": {"type": "tool_use", "id": "t", "name": "f", "input": {"a": 1}}}
     _, kept, _ = shown(WHOLE_START, whole, END, LAST)

@@ -42,6 +42,9 @@ P1, P2 = {"path": "1"}, {"path": "2"}
         ((piece(None, "Read", "a"), piece(None, "Read"), piece(ONE, "Read")), [("Read", P1)]),
         ((piece("", "Bash"), piece(ONE, "Read", None, 1)), [("Bash", {}), ("Read", P1)]),
         ((piece(None, "Nope", "a"), piece(ONE, "x")), [("Nope", P1)]),
+        ((piece('{"path":', "Read", "a"), piece('"1"}', "Read", "b")), [("Read", P1)]),
+        ((piece('{"path":', "Read", "a", None), piece('"1"}', "Read", "b", None)), [("Read", P1)]),
+        ((piece('{"path":', "Read", "a", None), piece('"1"}', None, "b", None)), [("Read", P1)]),
         ((piece(ONE, "Read"), piece(TWO, "Bash")), [("Read", P1), ("Bash", P2)]),
         ((piece(ONE, "Read"), piece(TWO, "Read")), [("Read", P1), ("Read", P2)]),
         ((piece("", "Read"), piece(ONE), piece("", "Bash"), piece(TWO)), [("Read", P1), ("Bash", P2)]),
@@ -75,6 +78,7 @@ P1, P2 = {"path": "1"}, {"path": "2"}
     ids=[
         "a name in pieces", "a name that begins with another", "a name that goes on after another", "a name repeated",
         "a call that is nothing but a name", "no tool's name in pieces",
+        "an id for each piece", "an id for each piece, no index", "an id for each piece, no index, one name",
         "one index, no ids", "one index, no ids, one name", "one index, no ids, arguments apart",
         "one index, one id", "one index, one id, one name", "no index, one id, one name", "a call told twice",
         "a name that comes late", "fragments that repeat the name", "a placeholder first",
@@ -533,6 +537,23 @@ def test_a_text_in_parts_is_read_as_any_other() -> None:
     assert [content[0]["thinking"], content[1:], end] == ["hm", [text("<think>")], "end_turn"]
 
 
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "thinking", "thinking": "hm"},
+        {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
+        {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm", "signature": "S"}]},
+    ],
+    ids=["text", "mistral", "databricks"],
+)
+def test_a_part_of_a_text_that_is_reasoning_is_thinking(part: Json) -> None:
+    said = {"type": "text", "text": "a"}
+    whole = {"choices": [{"message": {"content": [part, said]}, "finish_reason": "stop"}]}
+    for body in (sse(chunk({"content": [part]}), chunk({"content": [said]}, "stop")), msgspec.json.encode(whole)):
+        content, end, _ = answer("openai", body)
+        assert ([content[0]["thinking"], content[1:]], end) == (["hm", [text("a")]], "end_turn")
+
+
 def test_reasoning_that_a_call_follows_is_thinking() -> None:
     events = sse(chunk({"content": "<think>hm</th"}), piece(ONE, "Read", "a"), chunk(finish="tool_calls"))
     content, end, _ = answer("vllm", events)
@@ -846,6 +867,24 @@ def test_arguments_that_only_the_response_itself_tells_are_the_calls() -> None:
     assert calls(answer("openai-responses", sse(*begun, whole))[0]) == [("Read", P1), ("Bash", P2)]
 
 
+@pytest.mark.parametrize(
+    ("given", "more", "expected"),
+    [
+        (ONE, [], P1),
+        (ONE, [READ_ONE], P1),
+        ("{}", [READ_ONE], P1),
+        ({"path": "1"}, [], P1),
+        (TWO, [told("function_call_arguments.done", item_id="f", arguments=ONE)], P1),
+    ],
+    ids=["nowhere else", "in pieces, too", "none yet", "as an object", "and others at the end"],
+)
+def test_arguments_that_stand_in_the_start_of_a_call_are_its_own(given: Any, more: list[Json], expected: Json) -> None:
+    events = [told(ADDED, {**CALL, "arguments": given}), *more, {"type": "response.completed", "response": {}}]
+    assert calls(answer("openai-responses", sse(*events))[0]) == [("Read", expected)]
+    late = [told("function_call_arguments.done", item_id="f", arguments=ONE), told(ADDED, CALL), events[-1]]
+    assert calls(answer("openai-responses", sse(*late))[0]) == [("Read", P1)]
+
+
 @pytest.mark.parametrize("status", [None, "completed"])
 def test_a_call_that_the_token_limit_cut_is_not_run_whatever_its_status_says(status: str | None) -> None:
     cut = {**CALL, "arguments": '{"path":["1"', "status": status}
@@ -877,6 +916,9 @@ def test_a_summary_whose_parts_come_without_pieces_is_told_at_their_end() -> Non
     events = [{"type": "response.reasoning_summary_part.added", "item_id": "r", "summary_index": n} for n in (0, 1)]
     done = {"type": "response.output_item.done", "item": {"type": "reasoning", "id": "r", "summary": summary}}
     content = answer("openai-responses", sse(*events, done, {"type": "response.completed", "response": {}}))[0]
+    assert [block["thinking"] for block in content] == ["one\n\ntwo"]
+    parts = [told("reasoning_summary_text.done", item_id="r", text=part["text"]) for part in summary]
+    content = answer("openai-responses", sse(*parts, done, {"type": "response.completed", "response": {}}))[0]
     assert [block["thinking"] for block in content] == ["one\n\ntwo"]
 
 

@@ -36,8 +36,12 @@ FENCED = '<｜tool▁call▁begin｜>function<｜tool▁sep｜>Read\n```json\n{"
 V3 = f"<｜tool▁calls▁begin｜>{FENCED}%s<｜tool▁calls▁end｜>"
 BEGUN = '<|tool_call_begin|>functions.Read:0<|tool_call_argument_begin|>{"path": "a"}<|tool_call_end|>'
 KIMI = f"<|tool_calls_section_begin|>{BEGUN}%s<|tool_calls_section_end|>"
+PLAIN = '<invoke name="Read">\n<parameter name="path">a</parameter>\n</invoke>'
+MINIMAX = f"<minimax:tool_call>\n{PLAIN}\n%s</minimax:tool_call>"
+BARED = f"<function_calls>\n{INVOKED.replace('｜DSML｜', '')}\n%s</function_calls>"
 SECTIONS = [(V4, INVOKED), (V32, INVOKED), (V31, SEPARATED), (V3, f"\n{FENCED}"), (KIMI, BEGUN)]
-MODELS = ["v4", "v3.2", "v3.1", "v3", "kimi"]
+SECTIONS += [(MINIMAX, PLAIN), (BARED, PLAIN)]
+MODELS = ["v4", "v3.2", "v3.1", "v3", "kimi", "minimax", "v3.2 without its token"]
 
 
 @pytest.mark.parametrize("size", [1, 7, 4000])
@@ -50,6 +54,22 @@ def test_calls_between_tokens_are_calls(section: str, another: str, size: int) -
     assert calls(answer("vllm", say(unended, size=size))[0]) == [READ_A]
     content, end, _ = answer("vllm", say(unended[:-3], "length", size=size))
     assert (content, end) == ([], "max_tokens")
+
+
+NS = "]<]minimax[>["
+M3_CALL = f'{NS}<invoke name="Read">{NS}<path>a{NS}</path>{NS}</invoke>\n'
+M3 = f"{NS}<tool_call>\n{M3_CALL}%s{NS}</tool_call>"
+
+
+@pytest.mark.parametrize("size", [1, 7, 4000])
+def test_calls_in_the_tags_of_minimax_m3_are_calls(size: int) -> None:
+    content, end, _ = answer("openrouter", say(f"Let me see, a[0]<1.{M3 % M3_CALL}\n", size=size))
+    assert (calls(content), texts(content), end) == ([READ_A, READ_A], "Let me see, a[0]<1.", "tool_use")
+    assert calls(answer("vllm", say(f"{NS}<tool_call>{M3_CALL}", size=size))[0]) == [READ_A]
+    assert answer("vllm", say(f"{NS}<tool_call>{M3_CALL[:-30]}", "length", size=size))[:2] == ([], "max_tokens")
+    for text in ((M3 % "").replace("Read", "Nope"), f"{NS} is a token", f"`{M3 % ''}`", "a]", "a]<"):
+        content, end, _ = answer("vllm", say(text, size=size))
+        assert (texts(content), calls(content), end) == (text, [], "end_turn")
 
 
 @pytest.mark.parametrize("size", [1, 4000])
@@ -84,6 +104,54 @@ def test_a_call_in_the_text_is_a_call(written: str, size: int) -> None:
     content, end, _ = answer("vllm", say(f"Let me see.\n\n{written}\n{written}\n", size=size))
     assert (calls(content), end) == ([READ_A, READ_A], "tool_use")
     assert texts(content) == "Let me see.\n\n"
+
+
+JSON_A = '{"name": "Read", "arguments": {"path": "a"}}'
+
+
+@pytest.mark.parametrize("size", [1, 7, 4000])
+@pytest.mark.parametrize("closing", ["", "</tool_call>"])
+@pytest.mark.parametrize("several", [f"[{JSON_A}, {JSON_A}]", f"\n{JSON_A}\n{JSON_A}\n"], ids=["list", "lines"])
+def test_one_tag_may_hold_several_calls(several: str, closing: str, size: int) -> None:
+    """Granite writes a list, without a closing tag; Hermes' models one call after the other."""
+    content, end, _ = answer("vllm", say(f"So:\n<tool_call>{several}{closing}", size=size))
+    assert (calls(content), texts(content), end) == ([READ_A, READ_A], "So:\n", "tool_use")
+
+
+def thought(text: str, *more: Json, finish: str = "stop", size: int = 4) -> bytes:
+    pieces = [text[start : start + size] for start in range(0, len(text), size)]
+    return sse(*[chunk({"reasoning_content": piece}) for piece in pieces], *more, chunk(finish=finish), b"[DONE]")
+
+
+@pytest.mark.parametrize("written", [*WAYS, V4 % "", KIMI % ""], ids=["hermes", "coder", "glm", "dsml", "kimi"])
+def test_calls_that_the_reasoning_ends_with_are_calls_where_nothing_follows(written: str) -> None:
+    """vLLM's issue 39056: the model began to call before it closed its reasoning."""
+    draft = f"Perhaps {written.replace('Read', 'Bash')}? No: "
+    content, end, _ = answer("vllm", thought(f"{draft}\n{written}\n{written}\n", chunk({"content": "\n"})))
+    assert (calls(content), end, content[0]["type"], texts(content)) == ([READ_A, READ_A], "tool_use", "thinking", "")
+    assert calls(answer("vllm", say(f"<think>hm\n{written}"))[0]) == [READ_A]
+
+
+@pytest.mark.parametrize(
+    ("said", "more", "finish"),
+    [
+        (f"{HERMES} or not.", (), "stop"),
+        (HERMES, (chunk({"content": "No."}),), "stop"),
+        (HERMES, (), "length"),
+        (HERMES.replace("Read", "Nope"), (), "stop"),
+        ("</tool_call>", (), "stop"),
+        (f"`{HERMES}`", (), "stop"),
+    ],
+    ids=["words behind it", "a text behind it", "cut off", "another tool", "no call", "quoted"],
+)
+def test_reasoning_that_only_speaks_of_a_call_does_not_call(said: str, more: tuple[Json, ...], finish: str) -> None:
+    assert calls(answer("vllm", thought(said, *more, finish=finish))[0]) == []
+
+
+def test_a_call_beside_reasoning_that_drafts_it_comes_once() -> None:
+    beside = [{"index": 0, "id": "c", "function": {"name": "Read", "arguments": '{"path":"b"}'}}]
+    content, _, _ = answer("vllm", thought(HERMES, chunk({"tool_calls": beside}), finish="tool_calls"))
+    assert calls(content) == [("Read", {"path": "b"})]
 
 
 BARE = "<function=Read>\n<parameter=path>\na\n</parameter>\n</function>"
@@ -150,6 +218,9 @@ def test_white_space_around_calls_is_no_text() -> None:
         "a <tool_call><function=Nope></function></tool_call> b",
         'a <tool_call>{"name": "Read", "arguments": "ls"}</tool_call> b',
         "a <tool_call>{broken}</tool_call> b",
+        "a <tool_call>[]</tool_call> b",
+        "a <tool_call>[1] and so on</tool_call> b",
+        f"a <tool_call>{JSON_A} and {JSON_A}</tool_call> b",
         "a <tool_call> b </tool_call>",
         "a <tool_call>" + LONG,
         "a <tool_call>{" + LONG,
@@ -170,7 +241,7 @@ QUOTES = ["Call `%s` to read.", "```%s```", "`a` and ``%s``", "``a `%s", "x" * 2
 @pytest.mark.parametrize("size", [1, 4000])
 @pytest.mark.parametrize("quote", QUOTES)
 def test_who_explains_how_a_model_calls_does_not_call(quote: str, size: int) -> None:
-    for written in (*WAYS, V4 % "", V3 % "", KIMI % ""):
+    for written in (*WAYS, V4 % "", V3 % "", KIMI % "", MINIMAX % ""):
         text = quote % written
         content, end, _ = answer("vllm", say(text, size=size))
         assert (texts(content), calls(content), end) == (text, [], "end_turn")
@@ -223,6 +294,18 @@ def test_a_call_that_also_comes_beside_the_text_comes_once() -> None:
     other = HERMES.replace('"a"', '"b"')
     content, _, _ = answer("vllm", say(other, "tool_calls", beside=(chunk({"tool_calls": beside}),)))
     assert calls(content) == [READ_A, ("Read", {"path": "b"})]
+
+
+@pytest.mark.parametrize("opening", ["<tool_call>", "<tool_call>\n", "<function", "<|tool_calls_section_begin|>"])
+@pytest.mark.parametrize("closing", ["", "\n", "\n</tool_call>", "</function>\n</tool_call>\n"])
+def test_tags_that_a_server_leaves_around_calls_that_it_has_read_are_no_text(opening: str, closing: str) -> None:
+    """Rapid-MLX' issue 448."""
+    call = [{"index": 0, "id": "c", "function": {"name": "Read", "arguments": '{"path":"a"}'}}]
+    events = (chunk({"tool_calls": call}), *[chunk({"content": piece}) for piece in closing])
+    content, end, _ = answer("vllm", say(f"So:\n{opening}", "tool_calls", 3, beside=events))
+    assert (texts(content), calls(content), end) == ("So:\n", [READ_A], "tool_use")
+    more = chunk({"content": "done, a < b"})
+    assert texts(answer("vllm", say("a <", beside=(*events, more)))[0]).replace("\n", "") == "a <done, a < b"
 
 
 @pytest.mark.parametrize("provider", ["vllm", "minimax"])

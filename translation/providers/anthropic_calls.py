@@ -25,6 +25,8 @@ class Call:
             return [(text, raw)]
         self._held.append((text, raw))
         if not self._decided:
+            if text.isspace():
+                return []  # which decides nothing, however often it comes
             said = self._waiting.lstrip()
             rest = after_placeholder(said)
             if may_be_placeholder(rest):

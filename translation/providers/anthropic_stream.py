@@ -85,6 +85,7 @@ class AnthropicStream:
         self._named = -1  # what the upstream calls the newest one: some count from 1, leave numbers out or repeat them
         self._calls = 0
         self._open: str | Call | None = None  # the open block's type, or its call
+        self._held: list[tuple[str, bytes, StreamEvent, bool]] = []  # of other blocks, while a call is open
         self._cut: tuple[str, Frame] | None = None  # arguments that are no object, and the end of their block
         self._unmarked: set[int] = set()  # blocks that were closed before their end came, if it comes at all
         self._thought: list[str] = []  # of the open block of thinking
@@ -151,12 +152,37 @@ class AnthropicStream:
         if watch is None:
             out.append(Frame(raw))  # `ping`, and what the API may learn to say
             return
+        if isinstance(self._open, Call) and event.index not in (self._named, -1) and self._is_beside(self._open, kind):
+            self._held.append((name, data, event, mended))
+            return
+        if self._held and kind not in BLOCKS:
+            self._settle(out)
         number = self._blocks - 1
         if kind == "content_block_start":
             self._named, number = event.index, self._blocks
         if event.index != number and event.index in (self._named, -1) and kind in BLOCKS:
             event, mended = replace(event, index=number), True
         watch(self, event, b"" if mended else raw, out)
+        if self._held and kind == "content_block_stop":
+            self._go_on(out)
+
+    def _is_beside(self, call: Call, kind: str) -> bool:
+        """Whether it is of a block that begins while a call has yet to be told: some servers mix parallel calls."""
+        if self._held or kind != "content_block_start":
+            return bool(self._held)
+        return call.arguments == "{}" or not is_object(call.arguments)
+
+    def _go_on(self, out: list[Event]) -> None:
+        """With what was held; of several blocks, one after the other."""
+        held, self._held = self._held, []
+        for name, data, event, mended in held:
+            self._frame(name, data, event, out, mended=mended)
+
+    def _settle(self, out: list[Event]) -> None:
+        """The message is over: what was held tells that the open call is, too."""
+        while self._held:
+            self._close_unmarked(out)
+            self._go_on(out)
 
     # ------------------------------------------------------------ one method for each kind of event
 

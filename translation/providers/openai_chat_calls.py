@@ -11,8 +11,10 @@ from translation.events import Event, Reason, ToolArguments, ToolDropped, ToolEn
 from translation.names import meant
 from translation.providers.openai_chat_state import EMPTY, State, write
 from translation.providers.openai_chat_wire import Call, Function, arguments_of
+from translation.unicode import json_string
 
 WHOLE = ("stop", "tool_use")  # reasons after which every call is meant to be complete
+WRITTEN = 1_000_000  # indexes from here on are of no call that came beside the text
 NOBODY = ("null", "None")  # how some gateways write that a fragment has no name or id of its own
 
 
@@ -39,8 +41,9 @@ def _is_another(known: _Call, given: Call, name: str, said: str) -> bool:
         return False
     if name != known.name:
         return known.touched and known.arguments.complete
-    new = (said and not given.id) or (said[:1] == "{" and said != known.arguments.text.strip())
-    return bool(new) and known.arguments.over
+    if not known.arguments.over:
+        return False
+    return bool(said and not given.id) or (said[:1] == "{" and said != known.arguments.text.strip())
 
 
 def _goes_on(known: _Call, given: Call, name: str, fragment: str) -> bool:
@@ -48,12 +51,21 @@ def _goes_on(known: _Call, given: Call, name: str, fragment: str) -> bool:
     return not (name or given.id) and fragment.lstrip()[:1] == "{" and known.arguments.over
 
 
+def _is_rest(known: _Call, name: str, fragment: str) -> bool:
+    """Whether this goes on with arguments that are not whole, whatever its id: some servers make one for each piece."""
+    begins = fragment.lstrip()[:1] in ("", "{")
+    return name in ("", known.name) and known.touched and not begins and not known.arguments.complete
+
+
 class Calls(Struct, eq=False):
     _names: dict[str, str]  # the client's, by the upstream's
     _offered: Set[str] = frozenset()  # as the upstream knows them
     _calls: list[_Call] = []
     _by_index: dict[int, _Call] = {}
+    _by_id: dict[str, _Call] = {}  # the first of each
+    _shown: int = 0  # calls from the first on that have started
     _notes: list[str] = []
+    _written: int = 0  # that came in the text
 
     def feed(self, given: Call, out: list[Event], *, whole: bool) -> None:
         """A fragment of a call, or the `whole` of it."""
@@ -72,6 +84,7 @@ class Calls(Struct, eq=False):
             call.carried |= given.carried
         if given.id and not call.id:
             call.id = str(given.id)
+            self._by_id.setdefault(call.id, call)
         if name:
             call.name = self._named(call, name)
         if fragment:
@@ -81,6 +94,12 @@ class Calls(Struct, eq=False):
             call.again = True
         if call.name and (call.pending or not call.started) and (call.touched or (call.id and self._is_whole(call))):
             self._start(call, out)
+
+    def write(self, name: str, fragment: str, out: list[Event]) -> None:
+        """A fragment of a call that came in the text. They come one after the other."""
+        self._written += bool(name)
+        function = Function(name or None, Raw(json_string(fragment)))
+        self.feed(Call(WRITTEN + self._written, function=function), out, whole=False)
 
     def _carry(self, given: Call) -> None:
         """What comes after the call that it belongs to."""
@@ -139,8 +158,8 @@ class Calls(Struct, eq=False):
             for call in (self._calls if named else self._calls[-1:])
             if str(given.id or "") in ("", call.id)
             and function.name in (None, "", call.name)
-            and fragment in (*PLACEHOLDERS, call.arguments.text.strip())
             and call.arguments.complete
+            and fragment in (*PLACEHOLDERS, call.arguments.text.strip())
         )
 
     def _cut(self, call: _Call) -> bool:
@@ -159,13 +178,14 @@ class Calls(Struct, eq=False):
         if given.index is not None:
             known = self._by_index.get(given.index)
             # One index for all calls, each with its own id and name: some servers count that way.
-            if known is None or (name and given.id and known.id and str(given.id) != known.id):
+            another = name and given.id and known is not None and known.id and str(given.id) != known.id
+            if known is None or (another and not _is_rest(known, name, fragment)):
                 return self._new(given.index)
             return self._new(given.index) if name and _is_another(known, given, name, fragment.strip()) else known
         if last is None:
             return self._new(None)
         if given.id and last.id:
-            same = next((call for call in self._calls if call.id == str(given.id)), None)
+            same = self._by_id.get(str(given.id)) or (last if _is_rest(last, name, fragment) else None)
             other = name and same is not None and same.name not in ("", name)
             if same is None or other or (name and _is_another(same, given, name, fragment.strip())):
                 return self._new(None)
@@ -183,11 +203,13 @@ class Calls(Struct, eq=False):
 
     def _start(self, call: _Call, out: list[Event]) -> None:
         if not call.started:
-            for earlier in self._calls[: call.number]:
+            for earlier in self._calls[self._shown : call.number]:
                 named = earlier.name in self._offered or (earlier.name and self._is_whole(earlier))
                 if named and not earlier.started:
                     self._start(earlier, out)  # it had nothing but its name: the order is the upstream's
             call.started = True
+            while self._shown < len(self._calls) and self._calls[self._shown].started:
+                self._shown += 1
             called = call.name if call.name in self._offered else self._meant(call.name)
             name = self._names.get(called, called)
             out.append(ToolStarted(call.number, name, upstream_id=call.id, upstream_name=called))

@@ -9,6 +9,7 @@ from operator import attrgetter
 from msgspec import Raw, Struct, field
 
 from translation.adapter import Ending, Target, UpstreamRequest
+from translation.channels import Found, Fragment
 from translation.errors import BridgeError, TruncatedStream, UpstreamFailed, UpstreamProtocolError
 from translation.events import Event, Failed, Finished, Reason, TextDelta, ThinkingDelta
 from translation.providers.openai_chat_calls import Calls
@@ -299,12 +300,14 @@ class ChatDecoder(Ending, Struct, eq=False):
             out += citations(self._annotations)
             self._annotations = []
 
-    def _read(self, events: list[Event], out: list[Event]) -> None:
-        for event in events:
-            if isinstance(event, ThinkingDelta):
-                self._think(event.text, out)
+    def _read(self, found: list[Found], out: list[Event]) -> None:
+        for piece in found:
+            if isinstance(piece, ThinkingDelta):
+                self._think(piece.text, out)
+            elif isinstance(piece, Fragment):
+                self._calls.write(piece.name, piece.text, out)
             else:
-                out.append(event)
+                out.append(piece)
 
     def _think(self, text: str, out: list[Event]) -> None:
         if text:
@@ -313,10 +316,8 @@ class ChatDecoder(Ending, Struct, eq=False):
 
     def _parts(self, parts: list[Part], out: list[Event]) -> None:
         for part in parts:
-            if isinstance(part.thinking, list):
-                self._think("".join(inner.text or "" for inner in part.thinking), out)
-            elif part.thinking:
-                self._think(part.thinking, out)
+            if thought := part.thinking or part.summary:
+                self._think(words(thought), out)
             if part.text:
                 self._say(part.text, out)
             self._refusal += part.refusal or ""

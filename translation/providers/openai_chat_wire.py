@@ -87,11 +87,12 @@ class Call(Struct):
 
 
 class Part(Struct):
-    """Content as parts: text, a refusal, or Mistral's thinking, which has parts of its own."""
+    """Content as parts: text, a refusal, or thinking, which has parts of its own."""
 
     text: str | None = None
     refusal: str | None = None
-    thinking: "str | list[Part] | None" = None
+    thinking: "str | list[Part] | None" = None  # Mistral
+    summary: "list[Part] | None" = None  # Databricks
 
 
 class Delta(Struct):

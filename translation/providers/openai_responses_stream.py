@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
+from translation.arguments import PLACEHOLDERS
 from translation.errors import TruncatedStream, UpstreamFailed, UpstreamProtocolError
 from translation.events import (
     Event,
@@ -166,6 +167,7 @@ class ResponsesStream:
         kind, delta = WHOLES[frame.type]
         item, text = self._items.silent(frame, kind), frame.text or frame.refusal
         if text and item is not None:
+            item.gap = item.length > 0
             delta(self, replace(frame, delta=text), out)
             item.whole = item.length
 
@@ -202,6 +204,8 @@ class ResponsesStream:
             if opened.call_id == (item.call_id or item.id or ""):
                 return  # told twice
             opened = self._items.begin(frame, item.id or "", item.type)
+        if (given := written(item.arguments)) not in PLACEHOLDERS:
+            opened.final = opened.final or given  # by the book there are none yet; of some servers nothing else comes
         self._start(opened, item, out)
 
     def _start(self, opened: Item, item: OutputItem, out: list[Event]) -> None:
