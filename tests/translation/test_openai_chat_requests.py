@@ -1,5 +1,6 @@
 """Requests to the chat family."""
 
+import itertools
 import json
 from typing import Any
 
@@ -565,6 +566,33 @@ def test_kimi_finds_all_that_is_referred_to_among_the_definitions() -> None:
         "defs_b_1c": {"type": "null"},
     }
     assert rules(request, "moonshot", "kimi-k2") == ["schema-lowered"]
+
+
+DEEP = 30
+SPELLED = ["".join(letters) for letters in itertools.product(("a", "%61"), repeat=6)][1:]  # one place, many references
+
+
+def nested(**beside: object) -> Any:
+    node: Any = {"type": "string"}
+    for _ in range(DEEP):
+        node = {"type": "object", "properties": {"a": node}, **beside}
+    return node
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        nested(anyOf=[{"required": ["a"]}, {"minProperties": 1}]),
+        nested(type=["object", "array"]),
+        {"aaaaaa": nested(title="T" * 99)} | {place: {"$ref": f"#/properties/{place}"} for place in SPELLED},
+    ],
+    ids=["alternatives", "types", "references"],
+)
+def test_a_schema_for_kimi_is_never_many_times_as_long_as_the_clients(given: Any) -> None:
+    """Alternatives in alternatives repeat what stands beside them: a kilobyte became gigabytes."""
+    properties = given if "aaaaaa" in given else {"x": given}
+    schema = json.dumps({"type": "object", "properties": properties}).encode()
+    assert len(sent(asking(tools=(Tool("t", "", schema),)), "moonshot", "kimi-k2").body) < 10 * len(schema)
 
 
 @pytest.mark.parametrize(("model", "told"), [("moonshotai/kimi-k3", {}), ("openai/gpt-5.5", True)])
