@@ -53,6 +53,7 @@ class _Flavoring:
         self._root = root
         self._flattener = Flattener(root, size, lambda place, what: None)
         self._moved: Node = {}  # definitions that stood elsewhere
+        self._names: dict[str, str] = {}  # of those, by the reference
         self._room = GROWTH * size + SPARE
 
     def root(self) -> Node:
@@ -113,15 +114,15 @@ class _Flavoring:
         target = self._flattener.resolve(ref)
         if not isinstance(target, dict):
             return ""
-        name = UNFIT.sub("_", ref).strip("_")
-        while name in known:
-            name += "_"
-        if name not in self._moved:
+        if ref not in self._names:
             if not self._has_room(target, 1):
                 return ""
-            self._moved[name] = {}  # it may refer to itself
+            name = UNFIT.sub("_", ref).strip("_")
+            while name in known or name in self._moved:
+                name += "_"
+            self._names[ref], self._moved[name] = name, {}  # it may refer to itself
             self._moved[name] = self._node(target)
-        return NEW + name
+        return NEW + self._names[ref]
 
 
 def _is_fit(keyword: str, value: object) -> bool:

@@ -569,6 +569,16 @@ def test_kimi_finds_all_that_is_referred_to_among_the_definitions() -> None:
     assert rules(request, "moonshot", "kimi-k2") == ["schema-lowered"]
 
 
+def test_places_of_like_names_stay_apart_for_kimi() -> None:
+    rows = {"type": "object", "properties": {"rows": {"type": "string"}}}
+    places = {"a": rows, "a_properties_rows": {"type": "integer"}}
+    references = {"x": {"$ref": "#/properties/a/properties/rows"}, "y": {"$ref": "#/properties/a_properties_rows"}}
+    schema = json.dumps({"type": "object", "properties": places | references}).encode()
+    found = body(asking(tools=(Tool("t", "", schema),)), "moonshot", "kimi-k2")["tools"][0]["function"]["parameters"]
+    names = [found["properties"][name]["$ref"].removeprefix("#/$defs/") for name in references]
+    assert [found["$defs"][name] for name in names] == [{"type": "string"}, {"type": "integer"}]
+
+
 DEEP = 30
 SPELLED = ["".join(letters) for letters in itertools.product(("a", "%61"), repeat=6)][1:]  # one place, many references
 
