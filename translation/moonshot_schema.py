@@ -83,11 +83,10 @@ class _Flavoring:
         return parts if self._has_room(whole, times - 1) else whole
 
     def _has_room(self, node: Node, times: int) -> bool:
-        needed = times * len(msgspec.json.encode(node))
-        if needed > self._room:
-            return False
-        self._room -= needed
-        return True
+        """Whether it may stand there so many times more. Once one may not, no other is measured."""
+        if self._room:
+            self._room = max(0, self._room - times * len(msgspec.json.encode(node)))
+        return self._room > 0
 
     def _inside(self, keyword: str, value: Any) -> Any:
         keeps = keyword in MAY_BE_BOOLEAN and isinstance(value, bool)
