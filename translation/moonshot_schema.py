@@ -20,8 +20,11 @@ BESIDE = ("description", "default")  # what may stand beside a reference's union
 MAY_BE_BOOLEAN = ("additionalProperties", "unevaluatedProperties", "unevaluatedItems")
 NOTHING: Node = {"not": {}}
 OLD, NEW = "#/definitions/", "#/$defs/"
+# How much longer a schema may become, by its own length and in bytes: alternatives repeat what is said beside them, and
+# those inside of them repeat it again. A few hundred bytes could become gigabytes.
+GROWTH, SPARE = 4, 4_000
 UNFIT = re.compile(r"[^A-Za-z0-9_]+")  # in the name of a definition
-LOST = "tools.{}.input_schema: references that lead nowhere were left out"  # what the turn records
+LOST = "tools.{}.input_schema: references that lead nowhere, or to too much, were left out"  # what the turn records
 
 
 def flavored(schema: bytes) -> tuple[bytes, bool]:
@@ -50,6 +53,8 @@ class _Flavoring:
         self._root = root
         self._flattener = Flattener(root, size, lambda place, what: None)
         self._moved: Node = {}  # definitions that stood elsewhere
+        self._names: dict[str, str] = {}  # of those, by the reference
+        self._room = GROWTH * size + SPARE
 
     def root(self) -> Node:
         out: Node = self._node(self._root)
@@ -61,13 +66,27 @@ class _Flavoring:
             return (NOTHING, {})[given] if isinstance(given, bool) else given
         if "$ref" in given:
             return self._reference(given)
-        node = _spread(given)
+        node = self._repeated(given, _spread(given))
         out = {keyword: self._inside(keyword, value) for keyword, value in node.items() if _is_fit(keyword, value)}
         if given.get("items") is False:
             out["items"] = {}
         elif isinstance(out.get("items"), list):
             out["items"] = {"anyOf": [self._node(item) for item in out["items"]]} if out["items"] else {}
-        return split_by_type(with_legal_enum(with_legal_type(_with_named(out))))
+        whole = with_legal_enum(with_legal_type(_with_named(out)))
+        return self._repeated(whole, split_by_type(whole))
+
+    def _repeated(self, whole: Node, parts: Node) -> Node:
+        """A node in as many parts as its alternatives, unless it would grow too long: then it stays as it is."""
+        if parts is whole:
+            return whole
+        times = max(len(sequence(parts.get(union))) for union in UNIONS)
+        return parts if self._has_room(whole, times - 1) else whole
+
+    def _has_room(self, node: Node, times: int) -> bool:
+        """Whether it may stand there so many times more. Once one may not, no other is measured."""
+        if self._room:
+            self._room = max(0, self._room - times * len(msgspec.json.encode(node)))
+        return self._room > 0
 
     def _inside(self, keyword: str, value: Any) -> Any:
         keeps = keyword in MAY_BE_BOOLEAN and isinstance(value, bool)
@@ -94,13 +113,15 @@ class _Flavoring:
         target = self._flattener.resolve(ref)
         if not isinstance(target, dict):
             return ""
-        name = UNFIT.sub("_", ref).strip("_")
-        while name in known:
-            name += "_"
-        if name not in self._moved:
-            self._moved[name] = {}  # it may refer to itself
+        if ref not in self._names:
+            if not self._has_room(target, 1):
+                return ""
+            name = UNFIT.sub("_", ref).strip("_")
+            while name in known or name in self._moved:
+                name += "_"
+            self._names[ref], self._moved[name] = name, {}  # it may refer to itself
             self._moved[name] = self._node(target)
-        return NEW + name
+        return NEW + self._names[ref]
 
 
 def _is_fit(keyword: str, value: object) -> bool:

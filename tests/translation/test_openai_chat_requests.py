@@ -1,6 +1,8 @@
 """Requests to the chat family."""
 
+import itertools
 import json
+import re
 from typing import Any
 
 import msgspec
@@ -567,6 +569,43 @@ def test_kimi_finds_all_that_is_referred_to_among_the_definitions() -> None:
     assert rules(request, "moonshot", "kimi-k2") == ["schema-lowered"]
 
 
+def test_places_of_like_names_stay_apart_for_kimi() -> None:
+    rows = {"type": "object", "properties": {"rows": {"type": "string"}}}
+    places = {"a": rows, "a_properties_rows": {"type": "integer"}}
+    references = {"x": {"$ref": "#/properties/a/properties/rows"}, "y": {"$ref": "#/properties/a_properties_rows"}}
+    schema = json.dumps({"type": "object", "properties": places | references}).encode()
+    found = body(asking(tools=(Tool("t", "", schema),)), "moonshot", "kimi-k2")["tools"][0]["function"]["parameters"]
+    names = [found["properties"][name]["$ref"].removeprefix("#/$defs/") for name in references]
+    assert [found["$defs"][name] for name in names] == [{"type": "string"}, {"type": "integer"}]
+
+
+DEEP = 30
+SPELLED = ["".join(letters) for letters in itertools.product(("a", "%61"), repeat=6)][1:]  # one place, many references
+
+
+def nested(**beside: object) -> Any:
+    node: Any = {"type": "string"}
+    for _ in range(DEEP):
+        node = {"type": "object", "properties": {"a": node}, **beside}
+    return node
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        nested(anyOf=[{"required": ["a"]}, {"minProperties": 1}]),
+        nested(type=["object", "array"]),
+        {"aaaaaa": nested(title="T" * 99)} | {place: {"$ref": f"#/properties/{place}"} for place in SPELLED},
+    ],
+    ids=["alternatives", "types", "references"],
+)
+def test_a_schema_for_kimi_is_never_many_times_as_long_as_the_clients(given: Any) -> None:
+    """Alternatives in alternatives repeat what stands beside them: a kilobyte became gigabytes."""
+    properties = given if "aaaaaa" in given else {"x": given}
+    schema = json.dumps({"type": "object", "properties": properties}).encode()
+    assert len(sent(asking(tools=(Tool("t", "", schema),)), "moonshot", "kimi-k2").body) < 10 * len(schema)
+
+
 @pytest.mark.parametrize(("model", "told"), [("moonshotai/kimi-k3", {}), ("openai/gpt-5.5", True)])
 def test_kimi_takes_no_other_schemas_behind_openrouter(model: str, told: object) -> None:
     request = asking(tools=(Tool("t", "", b'{"type":"object","properties":{"a":true}}'),))
@@ -630,6 +669,16 @@ def test_a_schema_that_cannot_be_read_to_its_end_is_passed_on_as_it_is() -> None
 
 
 LOOKS = r"^(?!\.)[^@]+@[^@]+$"  # as Zod writes e-mail addresses
+# fmt: off
+ODD_PATTERNS = (
+    "^[a[]$", "^[a-z&&b]$", "a" * 2001, "(a", "a)", ")(", "(" * 51 + ")" * 51, "a**", "^*", "a{3,2}", "a{,3}", "[]a]",
+    "[z-a]", r"[\d-x]", r"[\t-\r]", r"(a)\1", r"\q", "a\\",
+)
+PATTERNS = (
+    "", r"^[a-z0-9_-]+$", r"^\d{4}-\d{2}$", r"^(foo|bar)?$", r"^[\u4e00-\u9fa5\x20-\x7e]+?$", "^[一-龥]*$", r"[^-+]",
+    "a{2,3}", r"^\$\{[^}]+\}$", r"^#(?:[0-9a-fA-F]{3,})\b", r"^[ \-/]$",
+)
+# fmt: on
 
 
 @pytest.mark.parametrize(
@@ -644,9 +693,8 @@ LOOKS = r"^(?!\.)[^@]+@[^@]+$"  # as Zod writes e-mail addresses
         ({"pattern": r"^(?:a|\(?=b)[^\w\[|.-]$"}, {"pattern": r"^(?:a|\(?=b)[^\w\[|.-]$"}),
         ({"pattern": r"^(?<n>a)$"}, {"description": r"(pattern: ^(?<n>a)$)"}),
         ({"pattern": r"^[\p{L} ]+$"}, {"description": r"(pattern: ^[\p{L} ]+$)"}),
-        ({"pattern": "^[a[]$"}, {"description": "(pattern: ^[a[]$)"}),
-        ({"pattern": "^[a-z&&b]$"}, {"description": "(pattern: ^[a-z&&b]$)"}),
-        ({"pattern": "a" * 2001}, {"description": f"(pattern: {'a' * 2001})"}),
+        *(({"pattern": odd}, {"description": f"(pattern: {odd})"}) for odd in ODD_PATTERNS),
+        *(({"pattern": known}, {"pattern": known}) for known in PATTERNS),
         ({"pattern": ["(?=a)"], "default": "(?=a)"}, {"pattern": ["(?=a)"], "default": "(?=a)"}),
         ({"anyOf": [True, {"pattern": "(?=a)"}]}, {"anyOf": [True, {"description": "(pattern: (?=a))"}]}),
     ],
@@ -665,6 +713,19 @@ def test_a_pattern_that_is_not_read_everywhere_is_told_in_words(given: object, e
     told = [note.what for note in found.notes if note.rule == "schema-lowered"]
     wheres = ["tools.t.input_schema", "output_config.format"] if given != expected else []
     assert sorted(what.partition(":")[0] for what in told) == sorted(wheres)
+
+
+def test_no_pattern_of_a_client_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That takes Python up to 180 ms for each, and a request of a megabyte a minute, in which nobody else is served."""
+
+    def refuse(pattern: str) -> None:
+        raise AssertionError(pattern)
+
+    monkeypatch.setattr(re, "compile", refuse)
+    costly = "".join(f"[\u0100-{chr(0x9000 + number)}]" for number in range(400))
+    schema = json.dumps({"type": "object", "properties": {"a": {"pattern": costly}}}).encode()
+    found = body(asking(tools=(Tool("t", "", schema),)))["tools"][0]["function"]["parameters"]
+    assert found["properties"] == {"a": {"pattern": costly}}
 
 
 def test_a_schema_with_such_a_pattern_that_cannot_be_read_is_passed_on() -> None:
