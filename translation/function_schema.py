@@ -45,7 +45,7 @@ def function_schema(schema: bytes, *, moonshot: bool = False) -> Parameters:
 
 def _parameters(schema: bytes, *, moonshot: bool) -> Parameters:
     plain = with_portable_patterns(schema)
-    parameters = _object(_with_items(plain, moonshot=moonshot))
+    parameters = _object(with_items(plain, moonshot=moonshot))
     return parameters if plain is schema else replace(parameters, lost=(PATTERNS, *parameters.lost))
 
 
@@ -95,7 +95,8 @@ def _merged(schema: bytes) -> Parameters:
     return Parameters(Raw(msgspec.json.encode(merged)), lost)
 
 
-def _with_items(schema: bytes, *, moonshot: bool) -> bytes:
+def with_items(schema: bytes, *, moonshot: bool = False) -> bytes:
+    """The same object where each array says in one schema what it holds, and limits are in today's spelling."""
     if b'"array"' not in schema and b'"items"' not in schema and b'"exclusiveM' not in schema:
         return schema
     try:
@@ -111,7 +112,8 @@ def _filled(node: Any) -> Any:
         return node
     out = {keyword: inside(keyword, value, _filled) for keyword, value in node.items()}
     kind = node.get("type")
-    if (kind == "array" or (isinstance(kind, list) and "array" in kind)) and "items" not in node:
+    missing = (kind == "array" or (isinstance(kind, list) and "array" in kind)) and "items" not in node
+    if missing or isinstance(node.get("items"), bool):  # `array schema items is not an object`: Rust writes `true`
         out["items"] = {}
     return _bounded(out)
 

@@ -63,9 +63,7 @@ class _Flavoring:
             return self._reference(given)
         node = _spread(given)
         out = {keyword: self._inside(keyword, value) for keyword, value in node.items() if _is_fit(keyword, value)}
-        if given.get("items") is False:
-            out["items"] = {}
-        elif isinstance(out.get("items"), list):
+        if isinstance(out.get("items"), list):
             out["items"] = {"anyOf": [self._node(item) for item in out["items"]]} if out["items"] else {}
         return split_by_type(with_legal_enum(with_legal_type(_with_named(out))))
 

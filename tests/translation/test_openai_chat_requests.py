@@ -682,6 +682,8 @@ FILLED = {**LIST, "items": {}}
         (LIST, FILLED),
         ({"type": ["array", "null"], "maxItems": 3}, {"type": ["array", "null"], "maxItems": 3, "items": {}}),
         ({**LIST, "items": LIST}, {**LIST, "items": FILLED}),
+        ({**LIST, "items": True}, FILLED),
+        ({"items": False, "prefixItems": [{}]}, {"items": {}, "prefixItems": [{}]}),
         ({"anyOf": [LIST, {"type": "null"}]}, {"anyOf": [FILLED, {"type": "null"}]}),
         ({"type": "object", "properties": {"type": LIST}}, {"type": "object", "properties": {"type": FILLED}}),
         ({"type": "object", "additionalProperties": LIST}, {"type": "object", "additionalProperties": FILLED}),
@@ -702,7 +704,10 @@ FILLED = {**LIST, "items": {}}
     ],
 )
 def test_openai_is_told_what_an_array_holds(given: object, expected: object) -> None:
-    """`Invalid schema for function 't': In context=('properties', 'a'), array schema missing items.`"""
+    """`Invalid schema for function 't': In context=('properties', 'a'), array schema missing items.`
+
+    Tools in Rust and Go write any value as `true`: `array schema items is not an object`.
+    """
     schema = json.dumps({"type": "object", "properties": {"a": given}}).encode()
     found = json.loads(sent(asking(tools=(Tool("t", "", schema),))).body)["tools"][0]["function"]["parameters"]
     assert found == {"type": "object", "properties": {"a": expected}}
