@@ -1093,6 +1093,28 @@ def test_a_schema_for_the_answer_is_strict_where_strict_mode_takes_it(schema: by
     assert form["json_schema"]["strict"] is strict
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (LIST, FILLED),
+        ({**LIST, "items": True}, FILLED),
+        ({**LIST, "items": [{"type": "string"}]}, {**LIST, "prefixItems": [{"type": "string"}], "items": {}}),
+        ({"minimum": 0, "exclusiveMinimum": True}, {"exclusiveMinimum": 0}),
+    ],
+)
+@pytest.mark.parametrize("provider", ["openai", "openai-responses"])
+def test_what_would_be_refused_in_a_tool_is_mended_in_the_answers_schema_too(
+    given: object, told: object, provider: str
+) -> None:
+    """`Invalid schema for response_format 'answer': In context=(...), array schema items is not an object.`"""
+    schema = json.dumps({"type": "object", "properties": {"a": given}}).encode()
+    target = Target(provider, "gpt-4.1", PROFILES[provider])
+    value = json.loads(adapters.adapter(target.profile).build(asking(output_schema=schema), target).body)
+    form = value["text"]["format"] if "text" in value else value["response_format"]["json_schema"]
+    assert form["schema"]["properties"] == {"a": told}
+    assert form["strict"] is False
+
+
 LISTED = b'{"type":"array","items":{"type":"string"}}'
 EITHER = b'{"anyOf":[{"type":"object","properties":{"a":{}}},{"type":"null"}]}'
 
