@@ -261,6 +261,21 @@ def test_a_choice_without_tools_is_left_out_and_one_that_cannot_be_met_is_refuse
         build(request(tools=(fetch,), tool_choice=ToolChoice("any")))
 
 
+@pytest.mark.parametrize(
+    ("target", "tool", "effort"),
+    [
+        (replace(OPENAI, model="gpt-5"), Tool("web_search", type="web_search_20250305"), "low"),
+        (replace(OPENAI, model="gpt-5"), WEATHER, "minimal"),
+        (OPENAI, Tool("web_search", type="web_search_20250305"), "none"),
+    ],
+)
+def test_who_searches_thinks_at_least_a_little(target: Target, tool: Tool, effort: str) -> None:
+    """`The following tools cannot be used with reasoning.effort 'minimal': web_search.`"""
+    given = request(tools=(tool,), thinking=ThinkingConfig("disabled"))
+    assert body(given, target)["reasoning"] == {"effort": effort}
+    assert rules(given, target) == ["effort-limited"] * (effort != "none")
+
+
 def test_web_search_is_the_providers_own() -> None:
     raw = b'{"allowed_domains":["a.example"],"user_location":{"type":"approximate","city":"Bonn"}}'
     search = Tool("web_search", type="web_search_20250305", raw=raw)

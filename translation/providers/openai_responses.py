@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from translation.adapter import Decoder, Target, UpstreamRequest
 from translation.answer_schema import advice, object_schema, told_schema
-from translation.effort import effort, is_reasoning
+from translation.effort import effort, is_reasoning, wanted
 from translation.errors import BridgeError, InvalidRequest
 from translation.extras import extras
 from translation.fences import unfenced
@@ -17,7 +17,7 @@ from translation.names import ToolNames
 from translation.providers.openai_responses_errors import refusal
 from translation.providers.openai_responses_input import InputItems
 from translation.providers.openai_responses_stream import ResponsesStream
-from translation.providers.openai_responses_tools import choice, max_searches, tools
+from translation.providers.openai_responses_tools import choice, max_searches, searches, tools
 from translation.providers.openai_responses_whole import ResponsesWhole
 from translation.sniffing import Sniffed
 from translation.stopping import stopping
@@ -114,6 +114,10 @@ def _limits(request: Request, target: Target, body: Body) -> list[Note]:
 
 def _reasoning(request: Request, target: Target, body: Body) -> list[Note]:
     level, notes = effort(request, target.profile, target.model)
+    if level == "minimal" and searches(request, target.profile):
+        # `The following tools cannot be used with reasoning.effort 'minimal': web_search.`
+        what = f"{target.model} cannot search at an effort of minimal; {wanted(request)} became low"
+        level, notes = "low", (Note("degradation", "effort-limited", what),)
     wish: Body = {"effort": level} if level else {}
     if target.profile.reasoning_summary and is_reasoning(target.profile, target.model) and _shows_thinking(request):
         if SUMMARY in target.profile.drop_params:

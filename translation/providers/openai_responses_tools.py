@@ -67,6 +67,11 @@ def _web_search(tool: Tool, profile: Profile, notes: list[Note]) -> Entry:
     return entry
 
 
+def searches(request: Request, profile: Profile) -> bool:
+    """Whether the upstream's own search is among the tools."""
+    return bool(profile.web_search) and any(tool.type.startswith("web_search") for tool in request.tools)
+
+
 def max_searches(request: Request, profile: Profile) -> int | None:
     """The upstream's limit is on all of its own tools, of which the client can ask for one."""
     asked = [search(tool, profile)[0].max_uses for tool in request.tools if tool.type.startswith("web_search")]
