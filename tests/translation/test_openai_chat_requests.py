@@ -841,6 +841,27 @@ def test_reasoning_models_have_their_own_limit_and_fixed_sampling() -> None:
     assert "temperature" not in body(request, "moonshot", "kimi-k2.6")
 
 
+@pytest.mark.parametrize(
+    ("provider", "model", "given", "told", "noted"),
+    [
+        ("mistral", "mistral-large", {"temperature": 0}, 1, []),
+        ("mistral", "mistral-large", {"temperature": 0, "top_p": 0.9}, 1, ["sampling"]),
+        ("mistral", "mistral-large", {"temperature": 0, "top_p": 1}, 1, []),
+        ("mistral", "mistral-large", {"temperature": 0.1, "top_p": 0.9}, 0.9, []),
+        ("mistral", "mistral-large", {"top_p": 0.9}, 0.9, []),
+        ("openrouter", "mistralai/devstral-2", {"temperature": 0}, 1, []),
+        ("openrouter", "openai/gpt-4.1", {"temperature": 0}, None, []),
+        ("openai", "gpt-4.1", {"temperature": 0, "top_p": 0.9}, 0.9, []),
+    ],
+)
+def test_a_mistral_model_that_is_to_be_exact_gets_the_top_p_that_it_asks_for(
+    provider: str, model: str, given: dict[str, float], told: float | None, noted: list[str]
+) -> None:
+    """`top_p must be 1 when using greedy sampling`, also where the client has said nothing of it."""
+    assert body(asking(**given), provider, model).get("top_p") == told
+    assert rules(asking(**given), provider, model) == noted
+
+
 def test_top_k_goes_where_it_is_known() -> None:
     assert body(asking(top_k=40), "vllm")["top_k"] == 40
     assert "top_k" not in body(asking(top_k=40))

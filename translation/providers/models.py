@@ -56,6 +56,7 @@ XAI_REFUSED = (
     ("grok-code*", ("stop", *XAI_PENALTIES)),
 )
 # `Unexpected role 'user' after role 'tool'` (3230), whoever serves the model: it is in Mistral's own request validator.
+# Its servers also say `top_p must be 1 when using greedy sampling`, where the client has said nothing of `top_p`, too.
 MISTRAL_MODELS = ("*stral*", "*mixtral*", "*pixtral*")
 MISTRAL_EFFORTS = (
     ("mistral-large-4*", ("low", "medium", "high")),

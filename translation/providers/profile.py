@@ -34,6 +34,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     refused: tuple[tuple[str, tuple[str, ...]], ...] = ()  # (model pattern, parameters that it refuses)
     rename_params: tuple[tuple[str, str], ...] = ()  # (our name, the name that this provider wants)
     fixed_sampling: tuple[str, ...] = ()  # models that refuse temperature and top_p
+    greedy: tuple[str, ...] = ()  # models that take a temperature of 0 beside a top_p of 1 only, which they want told
     top_k: bool = False  # takes top_k
     windows: tuple[tuple[str, int], ...] = ()  # (model, largest prompt), where an overflow's error does not tell
     max_output: int = 0  # the longest answer, 0 when it is not known: learned from refusals
