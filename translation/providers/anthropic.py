@@ -7,9 +7,9 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from translation.adapter import Decoder, Target, UpstreamRequest
-from translation.answer_schema import ANY_OBJECT, wants_any_object
+from translation.answer_schema import ANY_OBJECT, advice, wants_any_object
 from translation.client.stored import MARK, dump_blocks, dump_message
-from translation.closed_schema import closed
+from translation.closed_schema import closed, is_finite
 from translation.errors import BridgeError
 from translation.fields import answer_tokens
 from translation.function_schema import PATTERNS, object_root
@@ -37,9 +37,11 @@ _RAWS = msgspec.json.Decoder(list[Raw])
 
 class Anthropic:
     def build(self, request: Request, target: Target) -> UpstreamRequest:
-        if wants_any_object(request):
-            request = replace(request, system=(*request.system, Text(ANY_OBJECT)), raw_system=b"")
+        lost: list[Note] = []
+        if not request.body and (request.extras or request.output_schema):
+            request = _worded(request, lost)
         messages, notes = legal(request, target)
+        notes += lost
         given = _split(request.body) if request.body else _spelled(request, target, notes)
         fields = given | _wanted(request, target, messages, given, notes)
         if lacks_thinking(request, messages):
@@ -83,6 +85,21 @@ class Anthropic:
         what = f"the upstream did not take the thinking of earlier turns: that of {count} messages was left out"
         note = Note("substitution", "opaque-state-dropped", what)
         return replace(sent, body=_object(fields), notes=(*sent.notes, note))
+
+
+def _worded(request: Request, notes: list[Note]) -> Request:
+    """What a chat client asks of its answer and the API has no field for: the system prompt asks for it."""
+    if wants_any_object(request):
+        return _asking(request, ANY_OBJECT)
+    if not request.output_schema or is_finite(request.output_schema):
+        return request
+    what = "response_format: Claude cannot be held to a schema that refers to itself; the system prompt asks for it"
+    notes.append(Note("degradation", "structured-output", what))
+    return replace(_asking(request, advice(request.output_schema)), output_schema=b"")
+
+
+def _asking(request: Request, words: str) -> Request:
+    return replace(request, system=(*request.system, Text(words)), raw_system=b"")
 
 
 def _wanted(
@@ -242,7 +259,7 @@ def _with_schema(tool: Tool, schema: bytes) -> Tool:
 
 def _loosened(tools: tuple[Tool, ...], target: Target, notes: list[Note]) -> bytes:
     """OpenAI holds a model to more than Claude can be held to, and refuses none of what is only told."""
-    bound = [tool.strict and closed(tool.schema) == tool.schema for tool in tools]
+    bound = [tool.strict and is_finite(tool.schema) and closed(tool.schema) == tool.schema for tool in tools]
     if sum(bound) > MOST_STRICT or (any(bound) and STRICT in target.profile.drop_params):
         what = f"tools: Claude cannot be held to the schemas of {sum(bound)} tools at once"
         notes.append(Note("degradation", "strict-dropped", what))
