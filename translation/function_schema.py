@@ -11,6 +11,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from translation.memo import Memo
+from translation.moonshot_limits import limited
 from translation.moonshot_schema import LOST, flavored
 from translation.schema_patterns import WORDED, with_portable_patterns
 from translation.schema_shape import NONE, Flattener, branches, either, inside, poured
@@ -20,6 +21,7 @@ from translation.unreadable import UNREADABLE
 class Parameters(Struct, frozen=True):
     schema: Raw
     lost: tuple[str, ...] = ()  # what the turn records of it, with a place for the tool's name
+    told: str = ""  # what is said of it in the tool's description
 
 
 _SEEN: Memo[Parameters] = Memo(budget=8 * 1024 * 1024, largest=256 * 1024)
@@ -35,6 +37,8 @@ LOST_AT_ROOT = frozenset(("oneOf", "anyOf", "enum", "not"))  # the others are fo
 SCHEMA = "tools.{}.input_schema"
 MERGED = f"{SCHEMA}: the alternatives at its root were merged into one object"
 PATTERNS = WORDED.format(SCHEMA)
+LARGE = f"{SCHEMA}: larger than Kimi takes, so the description has it in full"
+WHOLE = "The JSON Schema of its parameters in full: {}"
 
 
 def function_schema(schema: bytes, *, moonshot: bool = False) -> Parameters:
@@ -58,8 +62,15 @@ def object_root(schema: bytes) -> Parameters | None:
 
 
 def _flavored(parameters: Parameters) -> Parameters:
-    schema, lost = flavored(bytes(parameters.schema))
-    return Parameters(Raw(schema), (*parameters.lost, LOST) if lost else parameters.lost)
+    schema, dangles = flavored(bytes(parameters.schema))
+    lost = (*parameters.lost, LOST) if dangles else parameters.lost
+    try:
+        told = limited(schema)
+    except UNREADABLE:
+        told = schema
+    if told is schema:
+        return Parameters(Raw(schema), lost)
+    return Parameters(Raw(told), (*lost, LARGE), WHOLE.format(bytes(parameters.schema).decode()))
 
 
 def _object(schema: bytes) -> Parameters:

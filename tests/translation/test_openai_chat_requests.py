@@ -461,7 +461,6 @@ NODE = {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}}}
             {"type": "array", "items": {"anyOf": [{"type": "string"}, {"$ref": "#"}]}},
         ),
         ({"type": "array", "items": []}, {"type": "array", "items": {}}),
-        ({"type": "object", "properties": {"$ref": {}}}, {"type": "object", "properties": {"$ref": {}}}),
         # `property schema for 'b' must be an object`, `items must be an object`
         (
             {"properties": {"b": True, "c": False, "d": 1}, "additionalProperties": False},
@@ -565,6 +564,81 @@ def test_kimi_finds_all_that_is_referred_to_among_the_definitions() -> None:
         "defs_b_1c": {"type": "null"},
     }
     assert rules(request, "moonshot", "kimi-k2") == ["schema-lowered"]
+
+
+def nested(levels: int, leaf: object) -> dict[str, Any]:
+    node: Any = leaf
+    for _ in range(levels):
+        node = {"type": "object", "properties": {"a": node}, "required": ["a"], "additionalProperties": False}
+    found: dict[str, Any] = node
+    return found
+
+
+def levels(node: dict[str, Any]) -> int:
+    return max((1 + levels(inner) for inner in node.get("properties", {}).values()), default=0)
+
+
+LIST_OF_NODES = {"type": "array", "items": {"$ref": "#/$defs/node"}}
+LINKED = {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}}}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        # `schema depth exceeds maximum limit of 10`
+        (nested(9, {"type": "string"}), None),
+        (nested(10, {"type": "string"}), 10),
+        (nested(7, LIST_OF_NODES), None),
+        (nested(8, LIST_OF_NODES), 9),
+        (nested(9, {"$ref": "#"}), 10),
+        # `schema exceeds maximum allowed size`
+        ({"type": "string", "description": "D" * 14_000}, None),
+        ({"type": "string", "description": "D" * 16_000}, 1),
+        ({"type": "string", "description": "<" * 3_000}, 1),
+        ({f"x{number}": {"const": 1} for number in range(1_000)}, 0),
+        # `enum array cannot have more than 500 items`, `total string length of enum values ...`
+        ({"type": "string", "enum": [f"{number}" for number in range(500)]}, None),
+        ({"type": "string", "enum": [f"{number}" for number in range(501)]}, 1),
+        ({"type": "string", "enum": [f"{number:031}" for number in range(251)]}, 1),
+        ({"anyOf": [{"type": "string"}] * 101}, 1),
+        # `total number of properties keys(1001) across all objects exceeds maximum limit of 1000`
+        ({"type": "object", "properties": {f"{number}": {} for number in range(1_000)}}, 1),
+        # `property name 'required' is reserved for JSON Schema keywords`
+        ({"type": "object", "properties": {"required": {}, "b": {}}, "required": ["required", "b"]}, 2),
+        ({"type": "object", "properties": {"$ref": {}}}, 1),
+    ],
+)
+def test_kimi_is_told_a_large_schema_as_far_as_it_takes_it(given: dict[str, Any], expected: int | None) -> None:
+    """Each is a 400 for every request that holds the tool."""
+    schema = json.dumps({"type": "object", "properties": {"a": given}, "$defs": {"node": LINKED}}).encode()
+    request = asking(tools=(Tool("t", "Does it.", schema),))
+    told = body(request, "moonshot", "kimi-k2")["tools"][0]["function"]
+    if expected is None:
+        assert (told["description"], told["parameters"]) == ("Does it.", json.loads(schema))
+        return
+    assert told["description"] == f"Does it.\n\nThe JSON Schema of its parameters in full: {schema.decode()}"
+    assert levels(told["parameters"]) == expected
+    assert '{"type": "object", "additionalProperties": false}' not in json.dumps(told["parameters"])
+    assert "required" not in told["parameters"].get("properties", {}).get("a", {}).get("properties", {})
+    assert rules(request, "moonshot", "kimi-k2") == ["schema-lowered"]
+
+
+def test_kimi_gets_no_definitions_with_slashes_below_them() -> None:
+    """`$defs property name 'text/plain' cannot contain '/' character`"""
+    named = {"type": "object", "properties": {"text/plain": {"type": "string"}}}
+    schema = {"type": "object", "properties": {"a": {"$ref": "#/$defs/b"}, "c/d": {}}, "$defs": {"b": named}}
+    request = asking(tools=(Tool("t", "", json.dumps(schema).encode()),))
+    told = body(request, "moonshot", "kimi-k2")["tools"][0]["function"]
+    assert told["parameters"] == {"type": "object", "properties": {"a": {"type": "object"}, "c/d": {}}}
+    assert told["description"].endswith(json.dumps(schema))
+
+
+def test_what_is_left_of_a_large_schema_is_in_the_form_that_kimi_takes() -> None:
+    """`keyword minLength is not allowed in combination with multiple types`, of which the values were an exception."""
+    zones = {"type": ["string", "null"], "minLength": 1, "enum": [f"Zone/{number}" for number in range(501)]}
+    schema = json.dumps({"type": "object", "properties": {"a": zones}}).encode()
+    found = body(asking(tools=(Tool("t", "", schema),)), "moonshot", "kimi-k2")["tools"][0]["function"]["parameters"]
+    assert found["properties"] == {"a": {"anyOf": [{"type": "string", "minLength": 1}, {"type": "null"}]}}
 
 
 @pytest.mark.parametrize(("model", "told"), [("moonshotai/kimi-k3", {}), ("openai/gpt-5.5", True)])

@@ -125,7 +125,8 @@ def _function(name: str, description: str, parameters: msgspec.Raw) -> Json:
 def _tool(tool: Tool, target: Target, names: ToolNames, notes: list[Note], *, moonshot: bool) -> Json:
     found = definition(tool)
     parameters = function_schema(found.schema, moonshot=moonshot)
-    told = _function(names.upstream(tool.name), found.description, parameters.schema)
+    description = "\n\n".join(filter(None, (found.description, parameters.told)))
+    told = _function(names.upstream(tool.name), description, parameters.schema)
     notes += [degraded("schema-lowered", lost.format(tool.name)) for lost in parameters.lost]
     if tool.strict and target.profile.strict_tools and is_strict(bytes(parameters.schema)):
         told["function"]["strict"] = True
