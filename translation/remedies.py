@@ -20,6 +20,7 @@ class Remedy(msgspec.Struct, frozen=True, omit_defaults=True):
     rename: tuple[tuple[str, str], ...] = ()
     tools_without_reasoning: bool = False  # tools only at effort `none`
     tool_limit: int = 0  # how many functions it takes
+    description_limit: int = 0  # and characters of the description of one
     json_schemas: bool = False  # Gemini: schemas as JSON Schema, where an object may be open
     max_output: int = 0  # the model's longest answer
     max_tokens: int | None = None  # for this one request: what still fits
@@ -40,6 +41,9 @@ KEPT = frozenset(
 RENAMED = re.compile(r"'(?P<old>\w+)' is not supported.*?\buse '(?P<new>\w+)' instead", re.IGNORECASE | re.DOTALL)
 TOOLS_WITHOUT_REASONING = re.compile(r"function tools with reasoning_effort are not supported", re.IGNORECASE)
 TOO_MANY_TOOLS = re.compile(r"'tools': array too long\. Expected an array with maximum length (?P<most>\d+)")
+TOO_LONG = re.compile(  # Azure's
+    r"'tools\[\d+\]\.(?:function\.)?description': string too long\. Expected a string with maximum length (?P<most>\d+)"
+)
 OPEN_OBJECT = re.compile(r"\.properties: should be non-empty for OBJECT type")
 WORDED = (  # refusals that do not name the parameter, or one inside of it
     # Of an organisation that is not verified: summaries are left out, answers come whole.
@@ -101,10 +105,17 @@ def remedy(error_body: bytes, sent: UpstreamRequest) -> Remedy | None:
     if room is not None or most:
         return Remedy(words, max_tokens=room, max_output=most or 0)
     unreasoned, closed = bool(TOOLS_WITHOUT_REASONING.search(words)), bool(OPEN_OBJECT.search(words))
-    many = TOO_MANY_TOOLS.search(words)
-    if unreasoned or closed or many:
+    many, long = TOO_MANY_TOOLS.search(words), TOO_LONG.search(words)
+    if unreasoned or closed or many or long:
         limit = max(int(many["most"]) - _hosted(sent.body), 1) if many else 0
-        return Remedy(words, tools_without_reasoning=unreasoned, tool_limit=limit, json_schemas=closed)
+        short = int(long["most"]) if long else 0
+        return Remedy(
+            words,
+            tools_without_reasoning=unreasoned,
+            tool_limit=limit,
+            description_limit=short,
+            json_schemas=closed,
+        )
     renamed = RENAMED.search(words)
     if renamed and renamed["old"] in given:
         return Remedy(words, rename=((renamed["old"], renamed["new"]),))
@@ -124,6 +135,7 @@ def remembered(profile: Profile, known: Remedy) -> Profile:
         rename_params=(*profile.rename_params, *known.rename),
         tools_without_reasoning=("*",) if known.tools_without_reasoning else profile.tools_without_reasoning,
         tool_limit=known.tool_limit or profile.tool_limit,
+        description_limit=known.description_limit or profile.description_limit,
         json_schemas=profile.json_schemas or known.json_schemas,
         max_output=known.max_output or profile.max_output,
     )

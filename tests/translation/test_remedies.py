@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.validators.gemini import validate
+from translation import adapters
 from translation.adapter import Target, UpstreamRequest
 from translation.adapters import healed
 from translation.errors import UpstreamRefused
@@ -288,6 +289,27 @@ def test_a_server_that_says_how_many_tools_it_takes_gets_no_more() -> None:
     assert healed_.remedy == Remedy(words, tool_limit=2)
     assert healed_.target.profile.tool_limit == 2
     assert [note.rule for note in healed_.sent.notes] == ["parameter-healed", "tools-limited"]
+
+
+@pytest.mark.parametrize(
+    ("provider", "place"),
+    [("azure", "tools[1].function.description"), ("openai-responses", "tools[1].description")],
+)
+def test_a_server_that_takes_short_descriptions_gets_their_beginnings(provider: str, place: str) -> None:
+    words = f"Invalid '{place}': string too long. Expected a string with maximum length 10, but got a string with "
+    words += "length 16 instead."
+    target = Target(provider, "gpt-4.1", PROFILES[provider])
+    adapter = adapters.adapter(target.profile)
+    tools = (Tool("a", "short"), Tool("b", "Runs a command. "))
+    request = Request(model="m", messages=(Message("user", (Text("hi"),)),), max_tokens=5, tools=tools)
+    error = msgspec.json.encode({"error": {"message": words, "param": place, "code": "string_above_max_length"}})
+    cured = healed(request, target, adapter.build(request, target), UpstreamRefused("no"), error)
+    assert cured is not None
+    told = [tool.get("function", tool)["description"] for tool in msgspec.json.decode(cured.sent.body)["tools"]]
+    assert told == ["short", "Runs a ..."]
+    assert cured.remedy == Remedy(words, description_limit=10)
+    assert cured.target.profile.description_limit == 10
+    assert [note.rule for note in cured.sent.notes] == ["description-limited", "parameter-healed"]
 
 
 def test_what_the_server_runs_itself_is_among_the_tools_that_it_counts() -> None:

@@ -54,6 +54,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     # tools
     name_limit: int = 64
     tool_limit: int = 0  # how many functions it takes, 0 = any number
+    description_limit: int = 0  # characters of a tool's description that it takes, 0 = any number
     id_length: int = 0  # exact length of tool call ids, 0 = any
     id_limit: int = 64
     rich_results: bool = False  # takes images and files inside tool results
