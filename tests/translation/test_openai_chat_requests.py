@@ -221,6 +221,17 @@ def test_search_results_references_and_unknown_blocks_become_words() -> None:
     assert rules(request) == ["block-summarised"]
 
 
+@pytest.mark.parametrize("provider", ["openai", "openai-responses", "gemini"])
+def test_what_is_left_out_is_noted_at_its_message(provider: str) -> None:
+    """Where nothing new is left out the turn need not record it again."""
+    unknown = Other("weather_map", b'{"type":"weather_map"}')
+    request = asking(user(Text("q")), assistant(Text("a")), user(unknown), assistant(unknown, unknown), user(Text("b")))
+    target = Target(provider, "gemini-3-pro" if provider == "gemini" else "gpt-4.1", PROFILES[provider])
+    notes = adapters.adapter(target.profile).build(request, target).notes
+    assert {note.rule for note in notes} == {"block-summarised"}
+    assert notes[-1].message == 3
+
+
 def test_a_history_that_nobody_repaired_does_not_crash() -> None:
     request = asking(
         assistant(Thinking("hm", "sig"), RedactedThinking("x")),

@@ -194,7 +194,8 @@ class InputItems:
 
     def _worded(self, block: Block) -> str:
         if isinstance(block, ServerToolUse | ServerToolResult | Other):
-            note = Note("degradation", "block-summarised", f"a `{block.type}` block was summarised as text")
+            what = f"a `{block.type}` block was summarised as text"
+            note = Note("degradation", "block-summarised", what, self._place)
             if note not in self.notes:
                 self.notes.append(note)
         return plain.words(block)
