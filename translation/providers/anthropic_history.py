@@ -9,7 +9,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from translation.adapter import Target
-from translation.history import NO_CONTENT, joined
+from translation.history import NO_CONTENT, joined, reminder
 from translation.names import ToolNames
 from translation.providers.anthropic_searches import own, served
 from translation.providers.anthropic_state import is_unsigned, remembered, unsigned
@@ -31,6 +31,9 @@ def legal(request: Request, target: Target) -> tuple[tuple[Message, ...], list[N
         claudes = _own(message, index, target.upstream, notes)
         if ran is not None:
             claudes = own(claudes, index, target.upstream, ran, notes)
+        if message.role == "system" and not (request.body or message.raw):
+            # A chat client's. `role 'system' is not supported on this model`, and elsewhere not everywhere.
+            claudes = reminder(claudes, index, notes)
         messages[index] = _renamed(claudes, index, notes)
     thinking = request.thinking.kind if request.thinking is not None else ""
     if thinking == "enabled" or (thinking != "disabled" and any(map(is_unsigned, request.messages))):

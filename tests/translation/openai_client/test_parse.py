@@ -10,6 +10,7 @@ from translation import adapters
 from translation.adapter import Target
 from translation.errors import InvalidRequest, UnknownToolResult
 from translation.events import TextDelta
+from translation.history import repair
 from translation.openai_client.parse import NO_LIMIT, Chat, parse
 from translation.providers.profiles import PROFILES
 from translation.values import (
@@ -407,6 +408,21 @@ def test_a_strict_schema_of_alternatives_is_one_object_for_anthropic_too() -> No
     assert "strict" not in tool
     assert tool["input_schema"]["properties"] == {"a": {"type": "string"}}
     assert tool["input_schema"].keys() == {"type", "properties", "required"}
+
+
+@pytest.mark.parametrize("role", ["system", "developer"])
+def test_a_later_system_message_is_a_reminder_for_claude(role: str) -> None:
+    """`role 'system' is not supported on this model`, and where it is only right behind what the user said."""
+    said = [HELLO, {"role": "assistant", "content": "Hi."}, {"role": role, "content": "Now."}, HELLO]
+    target = Target("anthropic", "claude-haiku-4-5", PROFILES["anthropic"])
+    request, _ = repair(parsed(*said).request, target.profile)
+    sent = adapters.adapter(target.profile).build(request, target)
+    body = msgspec.json.decode(sent.body)
+    reminder = "<system-reminder>\nNow.\n</system-reminder>"
+    assert [(each["role"], each["content"][0]["text"]) for each in body["messages"]] == [
+        ("user", "Hello"), ("assistant", "Hi."), ("user", reminder), ("user", "Hello"),
+    ]  # fmt: skip
+    assert [(note.rule, note.message) for note in sent.notes] == [("system-in-place", 2)]
 
 
 def test_a_system_prompt_of_white_space_is_none() -> None:
