@@ -4,6 +4,7 @@ OpenAI wants a root of type `object` with `properties`, and one schema as `items
 Schema nor Anthropic ask for.
 """
 
+import re
 from typing import Any
 
 import msgspec
@@ -14,7 +15,7 @@ from translation.memo import Memo
 from translation.moonshot_limits import limited
 from translation.moonshot_schema import LOST, flavored
 from translation.schema_patterns import WORDED, with_portable_patterns
-from translation.schema_shape import NONE, Flattener, branches, either, inside, poured
+from translation.schema_shape import NONE, Flattener, branches, either, inside, poured, strings
 from translation.unreadable import UNREADABLE
 
 
@@ -34,7 +35,11 @@ EMPTY = Parameters(Raw(msgspec.json.encode(HEAD)))
 NEVER_AT_ROOT = frozenset(("oneOf", "anyOf", "allOf", "enum", "not", "$ref"))
 COMBINED = frozenset(("oneOf", "anyOf", "allOf"))
 LOST_AT_ROOT = frozenset(("oneOf", "anyOf", "enum", "not"))  # the others are folded without a loss
+# `input_schema.properties: Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'`, of the root's only.
+KEY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
+ODD = "further properties: {}"
 SCHEMA = "tools.{}.input_schema"
+NAMES = f"{SCHEMA}: properties whose names Claude does not take went into the description"
 MERGED = f"{SCHEMA}: the alternatives at its root were merged into one object"
 PATTERNS = WORDED.format(SCHEMA)
 LARGE = f"{SCHEMA}: larger than Kimi takes, so the description has it in full"
@@ -56,9 +61,24 @@ def _parameters(schema: bytes, *, moonshot: bool) -> Parameters:
 def object_root(schema: bytes) -> Parameters | None:
     """With a root that Anthropic takes, which has no other demands; None where it has one."""
     members = msgspec.json.decode(schema, type=dict[str, Raw])
-    if members.get("type") == OBJECT and COMBINED.isdisjoint(members):
-        return None
-    return _object(schema)
+    legal = members.get("type") == OBJECT and COMBINED.isdisjoint(members)
+    rooted = Parameters(Raw(schema)) if legal else _object(schema)
+    told = members if legal else msgspec.json.decode(rooted.schema, type=dict[str, Raw])
+    if all(map(KEY.fullmatch, msgspec.json.decode(_properties(told), type=dict[str, Raw]))):
+        return None if legal else rooted
+    return _with_legal_names(rooted)
+
+
+def _with_legal_names(parameters: Parameters) -> Parameters:
+    root = msgspec.json.decode(parameters.schema)
+    odd = {name: schema for name, schema in root["properties"].items() if not KEY.fullmatch(name)}
+    words = ODD.format(msgspec.json.encode(odd).decode())
+    root["properties"] = {name: schema for name, schema in root["properties"].items() if name not in odd}
+    root["required"] = [name for name in strings(root.get("required")) if name not in odd]
+    root["description"] = f"{root.get('description', '')} ({words})".lstrip()
+    if root.get("additionalProperties") is False:
+        del root["additionalProperties"]
+    return Parameters(Raw(msgspec.json.encode(root)), (*parameters.lost, NAMES))
 
 
 def _flavored(parameters: Parameters) -> Parameters:

@@ -379,6 +379,26 @@ def test_what_anthropic_refuses_and_openai_takes_is_limited() -> None:
         ),
         ({"allOf": [{"required": ["a"]}]}, {"required": ["a"]}, []),
         ({"type": ["object", "null"]}, {}, []),
+        # `tools.0.custom.input_schema.properties: Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'`
+        (
+            {
+                "properties": {"a.b": {}, "filter[id]": {"type": "string"}},
+                "required": ["filter[id]", "a.b"],
+                "additionalProperties": False,
+            },
+            {
+                "properties": {"a.b": {}},
+                "required": ["a.b"],
+                "description": '(further properties: {"filter[id]":{"type":"string"}})',
+            },
+            ["schema-lowered"],
+        ),
+        (
+            {"properties": {"@id": {}}, "description": "D"},
+            {"properties": {}, "description": 'D (further properties: {"@id":{}})'},
+            ["schema-lowered"],
+        ),
+        ({"properties": []}, {"properties": []}, []),
     ],
 )
 def test_anthropic_is_told_the_root_of_a_schema_in_the_form_that_it_takes(
