@@ -730,6 +730,10 @@ def test_what_chat_and_the_responses_api_have_in_common_is_told_by_its_own_name(
 def test_json_of_any_form_is_asked_for_beside_how_much_is_said() -> None:
     extras = b'{"response_format":{"type":"json_object"},"verbosity":"high"}'
     assert body(request(extras=extras))["text"] == {"verbosity": "high", "format": {"type": "json_object"}}
+    first = {"type": "input_text", "text": "Answer with one JSON object, and nothing else."}
+    sent = body(request(extras=extras, system=(Text("Answer in JSON."),)))["input"]
+    assert sent[0] == {"type": "message", "role": "developer", "content": [first]}, "`instructions` are no input"
+    assert sent[1]["role"] == "user"
     schema = b'{"type":"object","properties":{},"required":[],"additionalProperties":false}'
     text = body(request(extras=b'{"verbosity":"low"}', output_schema=schema))["text"]
     assert (text["verbosity"], text["format"]["type"]) == ("low", "json_schema")

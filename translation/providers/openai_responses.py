@@ -7,7 +7,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from translation.adapter import Decoder, Target, UpstreamRequest
-from translation.answer_schema import advice, object_schema, told_schema
+from translation.answer_schema import ANY_OBJECT, advice, object_schema, told_schema
 from translation.effort import effort, is_reasoning, wanted
 from translation.errors import BridgeError, InvalidRequest
 from translation.extras import extras
@@ -37,6 +37,8 @@ class OpenAIResponses:
         names = ToolNames(_tool_names(request), target.profile.name_limit)
         items = InputItems(target, names)
         history = items.build(request)  # refuses before anything else is built
+        if request.extras and "response_format" in extras(request, target.profile):
+            history = [items.instructed(ANY_OBJECT), *history]
         body: Body = {"model": target.model, "stream": request.stream, "store": False}
         notes = [*_limits(request, target, body), *_reasoning(request, target, body)]
         notes += _tools(request, target, names, body)
