@@ -12,6 +12,7 @@ from translation.adapter import UpstreamRequest
 from translation.overflow import answer_limit, answer_most
 from translation.providers.profile import Profile
 from translation.refusals import read
+from translation.schema_levels import fewer
 
 
 class Remedy(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -22,6 +23,7 @@ class Remedy(msgspec.Struct, frozen=True, omit_defaults=True):
     tool_limit: int = 0  # how many functions it takes
     description_limit: int = 0  # and characters of the description of one
     json_schemas: bool = False  # Gemini: schemas as JSON Schema, where an object may be open
+    schema_levels: int = 0  # Gemini: how deep a schema is nested
     max_output: int = 0  # the model's longest answer
     max_tokens: int | None = None  # for this one request: what still fits
 
@@ -45,6 +47,7 @@ TOO_LONG = re.compile(  # Azure's
     r"'tools\[\d+\]\.(?:function\.)?description': string too long\. Expected a string with maximum length (?P<most>\d+)"
 )
 OPEN_OBJECT = re.compile(r"\.properties: should be non-empty for OBJECT type")
+TOO_DEEP = re.compile(r"exceeds the maximum allowed nesting depth", re.IGNORECASE)
 WORDED = (  # refusals that do not name the parameter, or one inside of it
     # Of an organisation that is not verified: summaries are left out, answers come whole.
     (re.compile(r"verified to generate reasoning summaries", re.IGNORECASE), ("reasoning.summary",)),
@@ -105,8 +108,9 @@ def remedy(error_body: bytes, sent: UpstreamRequest) -> Remedy | None:
     if room is not None or most:
         return Remedy(words, max_tokens=room, max_output=most or 0)
     unreasoned, closed = bool(TOOLS_WITHOUT_REASONING.search(words)), bool(OPEN_OBJECT.search(words))
+    levels = fewer(sent.body) if TOO_DEEP.search(words) else 0
     many, long = TOO_MANY_TOOLS.search(words), TOO_LONG.search(words)
-    if unreasoned or closed or many or long:
+    if unreasoned or closed or many or long or levels:
         limit = max(int(many["most"]) - _hosted(sent.body), 1) if many else 0
         short = int(long["most"]) if long else 0
         return Remedy(
@@ -115,6 +119,7 @@ def remedy(error_body: bytes, sent: UpstreamRequest) -> Remedy | None:
             tool_limit=limit,
             description_limit=short,
             json_schemas=closed,
+            schema_levels=levels,
         )
     renamed = RENAMED.search(words)
     if renamed and renamed["old"] in given:
@@ -137,6 +142,7 @@ def remembered(profile: Profile, known: Remedy) -> Profile:
         tool_limit=known.tool_limit or profile.tool_limit,
         description_limit=known.description_limit or profile.description_limit,
         json_schemas=profile.json_schemas or known.json_schemas,
+        schema_levels=min(filter(None, (known.schema_levels, profile.schema_levels)), default=0),
         max_output=known.max_output or profile.max_output,
     )
 

@@ -325,6 +325,44 @@ def test_what_the_server_runs_itself_is_among_the_tools_that_it_counts() -> None
     ]  # fmt: skip
 
 
+DEEP = b"""{"type":"object","required":["a","b"],"properties":{"a":{"type":"string"},"b":{"type":"object","properties":{
+"c":{"type":"array","items":{"type":"object","properties":{"d":{"type":"array","items":{"type":"array","items":{}}}}}},
+"e":{"anyOf":[{"type":"string"},{"type":"array","items":{"type":"array","items":{"type":"array","items":{}}}}]}}}}}"""
+
+
+@pytest.mark.parametrize("json_schemas", [False, True])
+def test_gemini_is_told_as_many_levels_of_a_schema_as_it_takes(json_schemas: bool) -> None:
+    target = Target("gemini", "gemini-3-pro", replace(PROFILES["gemini"], json_schemas=json_schemas))
+    words = "FunctionDeclaration 't' in the request exceeds the maximum allowed nesting depth."
+    error = msgspec.json.encode({"error": {"code": 400, "message": words, "status": "INVALID_ARGUMENT"}})
+    request = Request(
+        model="m",
+        messages=(Message("user", (Text("hi"),)),),
+        max_tokens=5,
+        tools=(
+            Tool("t", "Does it.", DEEP),
+            Tool("u", "", b'{"type":"object","properties":{"a":{"type":"string"}}}'),
+            Tool("v", "", b'{"type":"object","properties":{"a":{"type":"object"}}}'),
+        ),
+        output_schema=b'{"type":"array","items":{"type":"object","properties":{"a":{"type":"string"}}}}',
+    )
+    sent = Gemini().build(request, target)
+    learned = []
+    while (cured := healed(request, target, sent, UpstreamRefused(words), error)) is not None:
+        sent, target = cured.sent, cured.target
+        assert cured.remedy is not None
+        assert validate(sent.body) == []
+        learned.append(cured.remedy.schema_levels)
+    assert learned == [4, 3, 1]
+    value = msgspec.json.decode(sent.body)
+    first, second, third = value["tools"][0]["functionDeclarations"]
+    assert first["description"] == f"Does it.\n\nThe JSON Schema of its parameters in full: {DEEP.decode()}"
+    told = first["parametersJsonSchema" if json_schemas else "parameters"]
+    assert (told["properties"].keys(), told["required"]) == ({"a"}, ["a"])
+    assert "description" not in second
+    assert third.keys() == {"name", "description"}
+
+
 def test_open_objects_that_gemini_refuses_are_sent_as_json_schema() -> None:
     schema = b"""{"type":"object","required":["opts"],"properties":{"opts":{"type":"object","description":"any"},
         "unit":{"enum":["c","f",null]},"many":{"type":["array","null"],"items":{"type":"integer","minimum":1}},

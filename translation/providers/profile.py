@@ -80,6 +80,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     embeddings_auth: Literal["", "bearer"] = ""  # where the key goes there, if elsewhere
     # gemini
     json_schemas: bool = False  # is sent JSON Schema, not its own subset of OpenAPI's
+    schema_levels: int = 0  # of objects and lists in a schema, 0 = any number
     # minimax
     tool_results: Literal["tool", "user_text"] = "tool"  # `user_text`: for templates that know no `tool` role
     thinking_style: Literal["blocks", "verbatim"] = "blocks"  # `verbatim`: stays in the text, between its tags
