@@ -29,6 +29,8 @@ MAX_USER_ID = 256
 HOTTEST = 1.0  # OpenAI's scale goes to 2
 STRICT, MOST_STRICT = "tools.strict", 20  # among what an upstream refuses; tools in one request that may be
 PATTERN = "tools.pattern"
+UNSAMPLED = (None, None, None)
+UNSAID = {"temperature": None, "top_p": None, "top_k": None, "effort": ""}  # among that, too: fields of a request
 Fields = dict[str, bytes]  # a JSON object: the bytes of each value
 
 _FIELDS = msgspec.json.Decoder(dict[str, Raw])
@@ -158,7 +160,9 @@ def _headers(request: Request) -> tuple[tuple[str, str], ...]:
 # ---------------------------------------------------------------- a request that came in another dialect
 
 
-def _spelled(request: Request, target: Target, notes: list[Note]) -> Fields:
+def _spelled(given: Request, target: Target, notes: list[Note]) -> Fields:
+    asks = given.effort or (given.temperature, given.top_p, given.top_k) != UNSAMPLED
+    request = _permitted(given, target, notes) if asks else given
     temperature, top_p = _sampling(request, notes)
     unsaid: list[Note] = []  # of a limit that the client has not set
     values: dict[str, object] = {
@@ -175,6 +179,19 @@ def _spelled(request: Request, target: Target, notes: list[Note]) -> Fields:
         "tool_choice": _choice(request.tool_choice) if request.tool_choice and request.tools else None,
     }
     return {name: msgspec.json.encode(value) for name, value in values.items() if value is not None}
+
+
+def _permitted(request: Request, target: Target, notes: list[Note]) -> Request:
+    """Without what this model refuses."""
+    given = {name: getattr(request, name) for name in UNSAID if name in target.refused}
+    lost = [name for name, value in given.items() if value != UNSAID[name]]
+    what = "{}: {} was left out, since {} does not take it"
+    notes += [
+        Note("degradation", "parameter-dropped", what.format(name, given[name], target.model))
+        for name in lost
+        if given[name] != 1  # which is how a model speaks that is told nothing
+    ]
+    return replace(request, **{name: UNSAID[name] for name in lost}) if lost else request
 
 
 def _user(user_id: str) -> str:

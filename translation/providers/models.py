@@ -85,3 +85,8 @@ OPENAI_WINDOWS = (
     ("gpt-4o*", 128_000),
     ("o[134]*", 200_000),
 )
+# `temperature is deprecated for this model`: of those after Opus 4.6.
+CLAUDE_REFUSED = tuple(
+    (pattern, ("temperature", "top_p", "top_k"))
+    for pattern in ("claude-opus-4-[7-9]*", "claude-opus-[5-9]*", "claude-sonnet-[5-9]*", "claude-haiku-[5-9]*")
+)

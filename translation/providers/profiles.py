@@ -1,6 +1,7 @@
 """What each provider can do: the profiles of all that the bridge knows."""
 
 from translation.providers.models import (
+    CLAUDE_REFUSED,
     MISTRAL_EFFORTS,
     MISTRAL_MODELS,
     MISTRAL_REFUSED,
@@ -84,6 +85,7 @@ PROFILES: dict[str, Profile] = {
             title="Anthropic",
             base_url="https://api.anthropic.com/v1",
             auth="x-api-key",
+            refused=CLAUDE_REFUSED,
             name_limit=128,
             mid_system=True,
             documents="native",

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from translation import adapters
 from translation.adapter import Target
-from translation.errors import InvalidRequest, UnknownToolResult
+from translation.errors import InvalidRequest, UnknownToolResult, UpstreamRefused
 from translation.events import TextDelta
 from translation.history import repair
 from translation.openai_client.parse import NO_LIMIT, Chat, parse
@@ -349,6 +349,39 @@ def test_anthropic_is_told_a_temperature_or_top_p(
     found = msgspec.json.decode(sent.body)
     assert {name: found[name] for name in ("temperature", "top_p") if name in found} == expected
     assert [note.rule for note in sent.notes] == rules
+
+
+@pytest.mark.parametrize("model", ["claude-opus-4-7", "claude-opus-5", "claude-sonnet-5-5", "claude-haiku-5"])
+def test_claude_is_not_told_how_to_sample_where_it_does_not_take_it(model: str) -> None:
+    """`temperature` is deprecated for this model."""
+    target = Target("anthropic", model, PROFILES["anthropic"])
+    adapter = adapters.adapter(target.profile)
+    sent = adapter.build(parsed(temperature=0, top_p=0.5, top_k=5).request, target)
+    assert msgspec.json.decode(sent.body).keys() == {"model", "max_tokens", "messages"}
+    assert [note.rule for note in sent.notes] == ["parameter-dropped"] * 3
+    assert adapter.build(parsed(temperature=1, top_p=1).request, target).notes == ()
+    assert adapter.build(parsed().request, target).notes == ()
+    older = adapter.build(parsed(temperature=0).request, replace(target, model="claude-haiku-4-5"))
+    assert msgspec.json.decode(older.body)["temperature"] == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"temperature": 0.5}, "`temperature` is deprecated for this model."),
+        ({"top_p": 0.5}, "`top_p` is deprecated for this model."),
+        ({"reasoning_effort": "high"}, "This model does not support the effort parameter."),
+    ],
+)
+def test_what_claude_turns_out_to_refuse_of_a_chat_client_is_left_out(given: dict[str, object], words: str) -> None:
+    target = Target("anthropic", "claude", PROFILES["anthropic"])
+    request = parsed(**given).request
+    error = msgspec.json.encode({"type": "error", "error": {"type": "invalid_request_error", "message": words}})
+    sent = adapters.adapter(target.profile).build(request, target)
+    cured = adapters.healed(request, target, sent, UpstreamRefused(words), error)
+    assert cured is not None
+    assert msgspec.json.decode(cured.sent.body).keys() == {"model", "max_tokens", "messages"}
+    assert [note.rule for note in cured.sent.notes] == ["parameter-dropped", "parameter-healed"]
 
 
 def test_what_anthropic_refuses_and_openai_takes_is_limited() -> None:
