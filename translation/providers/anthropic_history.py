@@ -14,8 +14,9 @@ from translation.names import ToolNames
 from translation.providers.anthropic_searches import own, served
 from translation.providers.anthropic_state import is_unsigned, remembered, unsigned
 from translation.state import OUR_SIGNATURE
-from translation.values import Block, Message, Note, RedactedThinking, Request, Thinking, ToolResult, ToolUse
+from translation.values import Block, Message, Note, RedactedThinking, Request, Text, Thinking, ToolResult, ToolUse
 
+CONTINUE = Message("user", (Text("Continue."),))
 THINKING = ("thinking", "redacted_thinking")
 LEGAL_ID = re.compile(r"[a-zA-Z0-9_-]+")
 NAME_LIMIT = 128
@@ -38,7 +39,14 @@ def legal(request: Request, target: Target) -> tuple[tuple[Message, ...], list[N
     thinking = request.thinking.kind if request.thinking is not None else ""
     if thinking == "enabled" or (thinking != "disabled" and any(map(is_unsigned, request.messages))):
         _remember(messages, target.upstream, notes, fixed=thinking == "enabled")
-    return tuple(_ended(messages, notes)), notes
+    ended = tuple(_ended(messages, notes))
+    last = messages[-1] if messages and not request.body else None
+    if last is not None and last.role == "assistant" and type(last.blocks[-1]) is Text:
+        # A chat client's. `This model does not support assistant message prefill`: none since Claude 4.6.
+        what = "the last message is the assistant's; Claude answers users only, so it is asked to continue"
+        notes.append(Note("degradation", "prefill-continued", what))
+        ended = (*ended, CONTINUE)
+    return ended, notes
 
 
 def _remember(messages: list[Message], upstream: str, notes: list[Note], *, fixed: bool) -> None:

@@ -478,6 +478,18 @@ def test_a_later_system_message_is_a_reminder_for_claude(role: str) -> None:
     assert [(note.rule, note.message) for note in sent.notes] == [("system-in-place", 2)]
 
 
+@pytest.mark.parametrize(("last", "asked"), [("Once upon", True), (None, False)])
+def test_claude_is_asked_to_go_on_from_the_beginning_of_an_answer(last: str | None, asked: bool) -> None:
+    """`This model does not support assistant message prefill. The conversation must end with a user message.`"""
+    said = [HELLO, *([{"role": "assistant", "content": last}] if last else [])]
+    target = Target("anthropic", "claude-opus-4-6", PROFILES["anthropic"])
+    sent = adapters.adapter(target.profile).build(parsed(*said).request, target)
+    messages = msgspec.json.decode(sent.body)["messages"]
+    assert [each["role"] for each in messages] == ["user", *(["assistant", "user"] if asked else [])]
+    assert (messages[-1]["content"] == [{"type": "text", "text": "Continue."}]) == asked
+    assert [note.rule for note in sent.notes] == ["prefill-continued"] * asked
+
+
 def test_a_system_prompt_of_white_space_is_none() -> None:
     """Anthropic: `system: text content blocks must contain non-whitespace text`."""
     parts = [{"type": "text", "text": "\n"}, {"type": "text", "text": "Be brief."}]
