@@ -6,6 +6,7 @@ allows, has to be asked for in words there.
 
 import msgspec
 
+from translation.function_schema import with_items
 from translation.schema_patterns import WORDED, with_portable_patterns
 from translation.schema_shape import NONE, Flattener, Node
 from translation.values import Note, Request
@@ -29,10 +30,9 @@ def object_schema(schema: bytes) -> bytes:
 
 def told_schema(schema: bytes) -> tuple[bytes, list[Note]]:
     """What of an object's schema can be sent, and what the turn records of it."""
-    told = with_portable_patterns(schema)
-    return told, [] if told is schema else [
-        Note("degradation", "schema-lowered", WORDED.format("output_config.format"))
-    ]
+    portable = with_portable_patterns(schema)
+    what = WORDED.format("output_config.format")
+    return with_items(portable), [] if portable is schema else [Note("degradation", "schema-lowered", what)]
 
 
 def advice(schema: bytes) -> str:

@@ -4,12 +4,13 @@
 where the model still reads it, as the official SDKs do. https://platform.claude.com/docs/en/build-with-claude/structured-outputs
 """
 
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 import msgspec
 
 from translation.memo import Memo
-from translation.schema_shape import NONE, Flattener, inside, mapping, sequence
+from translation.schema_shape import NONE, Flattener, inside, mapping, sequence, strings
 from translation.unreadable import UNREADABLE
 
 FORMATS = ("date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid")
@@ -17,6 +18,7 @@ INNER = frozenset(("properties", "items", "anyOf", "allOf", "$defs", "definition
 KEPT = frozenset(("type", "title", "description", "default", "required", *INNER))
 SILENT = frozenset(("$schema", "$id", "$comment", "additionalProperties"))
 SAID = frozenset(("type", "anyOf", "allOf", "enum", "const"))  # one of them is in every node
+DEFINITIONS = ("$defs", "definitions")
 _SEEN: Memo[bytes] = Memo(budget=4 * 1024 * 1024, largest=256 * 1024)
 ANYTHING = {"anyOf": [{"type": kind} for kind in ("string", "number", "boolean", "null")]}
 
@@ -33,6 +35,41 @@ def _closed(schema: bytes) -> bytes:
     except UNREADABLE:
         return schema
     return schema if wanted == root else msgspec.json.encode(wanted)
+
+
+def is_finite(schema: bytes) -> bool:
+    """Whether all that it refers to are definitions at its root, and none of them refers back to itself.
+
+    `Circular reference detected in schema definitions: Node -> Node`, and `External $ref not supported`.
+    """
+    try:
+        root = msgspec.json.decode(schema)
+        graph = {
+            f"#/{key}/{name}": _references(definition)
+            for key in DEFINITIONS
+            for name, definition in mapping(mapping(root).get(key)).items()
+        }
+        TopologicalSorter(graph).prepare()
+    except CycleError:
+        return False
+    except UNREADABLE:
+        return True
+    return _references(root).union(*graph.values()) <= graph.keys()
+
+
+def _references(node: object) -> set[str]:
+    """What a node refers to, its definitions left aside."""
+    found: set[str] = set()
+
+    def look(inner: Any) -> None:
+        if isinstance(inner, dict):
+            found.update(strings([inner.get("$ref")]))
+            for keyword, value in inner.items():
+                if keyword not in DEFINITIONS:
+                    inside(keyword, value, look)
+
+    look(node)
+    return found
 
 
 class _Closing:

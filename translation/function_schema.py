@@ -4,6 +4,7 @@ OpenAI wants a root of type `object` with `properties`, and one schema as `items
 Schema nor Anthropic ask for.
 """
 
+import re
 from typing import Any
 
 import msgspec
@@ -11,15 +12,17 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from translation.memo import Memo
+from translation.moonshot_limits import limited
 from translation.moonshot_schema import LOST, flavored
 from translation.schema_patterns import WORDED, with_portable_patterns
-from translation.schema_shape import NONE, Flattener, branches, either, inside, poured
+from translation.schema_shape import NONE, Flattener, branches, either, inside, poured, strings
 from translation.unreadable import UNREADABLE
 
 
 class Parameters(Struct, frozen=True):
     schema: Raw
     lost: tuple[str, ...] = ()  # what the turn records of it, with a place for the tool's name
+    told: str = ""  # what is said of it in the tool's description
 
 
 _SEEN: Memo[Parameters] = Memo(budget=8 * 1024 * 1024, largest=256 * 1024)
@@ -32,9 +35,15 @@ EMPTY = Parameters(Raw(msgspec.json.encode(HEAD)))
 NEVER_AT_ROOT = frozenset(("oneOf", "anyOf", "allOf", "enum", "not", "$ref"))
 COMBINED = frozenset(("oneOf", "anyOf", "allOf"))
 LOST_AT_ROOT = frozenset(("oneOf", "anyOf", "enum", "not"))  # the others are folded without a loss
+# `input_schema.properties: Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'`, of the root's only.
+KEY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
+ODD = "further properties: {}"
 SCHEMA = "tools.{}.input_schema"
+NAMES = f"{SCHEMA}: properties whose names Claude does not take went into the description"
 MERGED = f"{SCHEMA}: the alternatives at its root were merged into one object"
 PATTERNS = WORDED.format(SCHEMA)
+LARGE = f"{SCHEMA}: larger than Kimi takes, so the description has it in full"
+WHOLE = "The JSON Schema of its parameters in full: {}"
 
 
 def function_schema(schema: bytes, *, moonshot: bool = False) -> Parameters:
@@ -45,21 +54,43 @@ def function_schema(schema: bytes, *, moonshot: bool = False) -> Parameters:
 
 def _parameters(schema: bytes, *, moonshot: bool) -> Parameters:
     plain = with_portable_patterns(schema)
-    parameters = _object(_with_items(plain, moonshot=moonshot))
+    parameters = _object(with_items(plain, moonshot=moonshot))
     return parameters if plain is schema else replace(parameters, lost=(PATTERNS, *parameters.lost))
 
 
 def object_root(schema: bytes) -> Parameters | None:
     """With a root that Anthropic takes, which has no other demands; None where it has one."""
     members = msgspec.json.decode(schema, type=dict[str, Raw])
-    if members.get("type") == OBJECT and COMBINED.isdisjoint(members):
-        return None
-    return _object(schema)
+    legal = members.get("type") == OBJECT and COMBINED.isdisjoint(members)
+    rooted = Parameters(Raw(schema)) if legal else _object(schema)
+    told = members if legal else msgspec.json.decode(rooted.schema, type=dict[str, Raw])
+    if all(map(KEY.fullmatch, msgspec.json.decode(_properties(told), type=dict[str, Raw]))):
+        return None if legal else rooted
+    return _with_legal_names(rooted)
+
+
+def _with_legal_names(parameters: Parameters) -> Parameters:
+    root = msgspec.json.decode(parameters.schema)
+    odd = {name: schema for name, schema in root["properties"].items() if not KEY.fullmatch(name)}
+    words = ODD.format(msgspec.json.encode(odd).decode())
+    root["properties"] = {name: schema for name, schema in root["properties"].items() if name not in odd}
+    root["required"] = [name for name in strings(root.get("required")) if name not in odd]
+    root["description"] = f"{root.get('description', '')} ({words})".lstrip()
+    if root.get("additionalProperties") is False:
+        del root["additionalProperties"]
+    return Parameters(Raw(msgspec.json.encode(root)), (*parameters.lost, NAMES))
 
 
 def _flavored(parameters: Parameters) -> Parameters:
-    schema, lost = flavored(bytes(parameters.schema))
-    return Parameters(Raw(schema), (*parameters.lost, LOST) if lost else parameters.lost)
+    schema, dangles = flavored(bytes(parameters.schema))
+    lost = (*parameters.lost, LOST) if dangles else parameters.lost
+    try:
+        told = limited(schema)
+    except UNREADABLE:
+        told = schema
+    if told is schema:
+        return Parameters(Raw(schema), lost)
+    return Parameters(Raw(told), (*lost, LARGE), WHOLE.format(bytes(parameters.schema).decode()))
 
 
 def _object(schema: bytes) -> Parameters:
@@ -95,7 +126,8 @@ def _merged(schema: bytes) -> Parameters:
     return Parameters(Raw(msgspec.json.encode(merged)), lost)
 
 
-def _with_items(schema: bytes, *, moonshot: bool) -> bytes:
+def with_items(schema: bytes, *, moonshot: bool = False) -> bytes:
+    """The same object where each array says in one schema what it holds, and limits are in today's spelling."""
     if b'"array"' not in schema and b'"items"' not in schema and b'"exclusiveM' not in schema:
         return schema
     try:
@@ -111,7 +143,8 @@ def _filled(node: Any) -> Any:
         return node
     out = {keyword: inside(keyword, value, _filled) for keyword, value in node.items()}
     kind = node.get("type")
-    if (kind == "array" or (isinstance(kind, list) and "array" in kind)) and "items" not in node:
+    missing = (kind == "array" or (isinstance(kind, list) and "array" in kind)) and "items" not in node
+    if missing or isinstance(node.get("items"), bool):  # `array schema items is not an object`: Rust writes `true`
         out["items"] = {}
     return _bounded(out)
 

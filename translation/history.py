@@ -87,7 +87,7 @@ def _spoken_to_all(
     for index, message in enumerate(messages):
         if message.role == "system":
             given[index] = (
-                told(message, profile) if profile.mid_system else _reminder(told(message, profile), index, notes)
+                told(message, profile) if profile.mid_system else reminder(told(message, profile), index, notes)
             )
             efforts = efforts or bool(message.effort)
         elif message.blocks and type(message.blocks[0]) is Other and message.blocks[0].type == "compaction":
@@ -329,18 +329,8 @@ def joined(messages: list[Message], notes: list[Note], index: int) -> Message:
     return Message("assistant", spoken_blocks)
 
 
-def _stateless(origin: Origin | None) -> Origin | None:
-    return replace(origin, state=b"") if origin is not None else None
-
-
-def _worded(block: Block) -> Block:
-    """What only a user message can hold, as text."""
-    if isinstance(block, Text):
-        return block
-    return Text(plain.join((block,)) or "[left out: an answer cannot hold it]")
-
-
-def _reminder(message: Message, index: int, notes: list[Note]) -> Message:
+def reminder(message: Message, index: int, notes: list[Note]) -> Message:
+    """A system message for who takes none there."""
     notes.append(
         Note("repair", "system-in-place", f"messages.{index}: a system message became a reminder", message=index)
     )
@@ -350,6 +340,17 @@ def _reminder(message: Message, index: int, notes: list[Note]) -> Message:
         if type(block) is not Text or not is_blank(block)
     )
     return Message("user", blocks)
+
+
+def _stateless(origin: Origin | None) -> Origin | None:
+    return replace(origin, state=b"") if origin is not None else None
+
+
+def _worded(block: Block) -> Block:
+    """What only a user message can hold, as text."""
+    if isinstance(block, Text):
+        return block
+    return Text(plain.join((block,)) or "[left out: an answer cannot hold it]")
 
 
 def _end(messages: Sequence[Message], start: int) -> int:

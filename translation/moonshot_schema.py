@@ -68,9 +68,7 @@ class _Flavoring:
             return self._reference(given)
         node = self._repeated(given, _spread(given))
         out = {keyword: self._inside(keyword, value) for keyword, value in node.items() if _is_fit(keyword, value)}
-        if given.get("items") is False:
-            out["items"] = {}
-        elif isinstance(out.get("items"), list):
+        if isinstance(out.get("items"), list):
             out["items"] = {"anyOf": [self._node(item) for item in out["items"]]} if out["items"] else {}
         whole = with_legal_enum(with_legal_type(_with_named(out)))
         return self._repeated(whole, split_by_type(whole))

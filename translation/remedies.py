@@ -12,6 +12,7 @@ from translation.adapter import UpstreamRequest
 from translation.overflow import answer_limit, answer_most
 from translation.providers.profile import Profile
 from translation.refusals import read
+from translation.schema_levels import fewer
 
 
 class Remedy(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -20,7 +21,9 @@ class Remedy(msgspec.Struct, frozen=True, omit_defaults=True):
     rename: tuple[tuple[str, str], ...] = ()
     tools_without_reasoning: bool = False  # tools only at effort `none`
     tool_limit: int = 0  # how many functions it takes
+    description_limit: int = 0  # and characters of the description of one
     json_schemas: bool = False  # Gemini: schemas as JSON Schema, where an object may be open
+    schema_levels: int = 0  # Gemini: how deep a schema is nested
     max_output: int = 0  # the model's longest answer
     max_tokens: int | None = None  # for this one request: what still fits
 
@@ -40,7 +43,11 @@ KEPT = frozenset(
 RENAMED = re.compile(r"'(?P<old>\w+)' is not supported.*?\buse '(?P<new>\w+)' instead", re.IGNORECASE | re.DOTALL)
 TOOLS_WITHOUT_REASONING = re.compile(r"function tools with reasoning_effort are not supported", re.IGNORECASE)
 TOO_MANY_TOOLS = re.compile(r"'tools': array too long\. Expected an array with maximum length (?P<most>\d+)")
+TOO_LONG = re.compile(  # Azure's
+    r"'tools\[\d+\]\.(?:function\.)?description': string too long\. Expected a string with maximum length (?P<most>\d+)"
+)
 OPEN_OBJECT = re.compile(r"\.properties: should be non-empty for OBJECT type")
+TOO_DEEP = re.compile(r"exceeds the maximum allowed nesting depth", re.IGNORECASE)
 WORDED = (  # refusals that do not name the parameter, or one inside of it
     # Of an organisation that is not verified: summaries are left out, answers come whole.
     (re.compile(r"verified to generate reasoning summaries", re.IGNORECASE), ("reasoning.summary",)),
@@ -51,6 +58,7 @@ WORDED = (  # refusals that do not name the parameter, or one inside of it
         ),
         ("tools.strict",),
     ),
+    (re.compile(r"does not support the effort parameter", re.IGNORECASE), ("effort",)),  # Claude's, up to 4.5
     # Of servers that only speak like Anthropic: schemas go there as the client wrote them.
     (re.compile(r"is not a [\"']regex[\"']", re.IGNORECASE), ("tools.pattern",)),
     (re.compile(r"\btext\.verbosity\b"), ("text.verbosity",)),  # beside it stands the form of the answer
@@ -101,10 +109,19 @@ def remedy(error_body: bytes, sent: UpstreamRequest) -> Remedy | None:
     if room is not None or most:
         return Remedy(words, max_tokens=room, max_output=most or 0)
     unreasoned, closed = bool(TOOLS_WITHOUT_REASONING.search(words)), bool(OPEN_OBJECT.search(words))
-    many = TOO_MANY_TOOLS.search(words)
-    if unreasoned or closed or many:
+    levels = fewer(sent.body) if TOO_DEEP.search(words) else 0
+    many, long = TOO_MANY_TOOLS.search(words), TOO_LONG.search(words)
+    if unreasoned or closed or many or long or levels:
         limit = max(int(many["most"]) - _hosted(sent.body), 1) if many else 0
-        return Remedy(words, tools_without_reasoning=unreasoned, tool_limit=limit, json_schemas=closed)
+        short = int(long["most"]) if long else 0
+        return Remedy(
+            words,
+            tools_without_reasoning=unreasoned,
+            tool_limit=limit,
+            description_limit=short,
+            json_schemas=closed,
+            schema_levels=levels,
+        )
     renamed = RENAMED.search(words)
     if renamed and renamed["old"] in given:
         return Remedy(words, rename=((renamed["old"], renamed["new"]),))
@@ -124,7 +141,9 @@ def remembered(profile: Profile, known: Remedy) -> Profile:
         rename_params=(*profile.rename_params, *known.rename),
         tools_without_reasoning=("*",) if known.tools_without_reasoning else profile.tools_without_reasoning,
         tool_limit=known.tool_limit or profile.tool_limit,
+        description_limit=known.description_limit or profile.description_limit,
         json_schemas=profile.json_schemas or known.json_schemas,
+        schema_levels=min(filter(None, (known.schema_levels, profile.schema_levels)), default=0),
         max_output=known.max_output or profile.max_output,
     )
 

@@ -10,6 +10,7 @@ from translation.typed_tools import kind
 from translation.values import Note, Request, Tool
 
 TOLD = 20  # names of a note
+CUT = "..."
 
 
 def within(tools: tuple[Tool, ...], limit: int, request: Request, notes: list[Note]) -> tuple[Tool, ...]:
@@ -35,3 +36,12 @@ def within(tools: tuple[Tool, ...], limit: int, request: Request, notes: list[No
 def _names(tool: Tool) -> tuple[str, ...]:
     """Under which a conversation may name it: a toolset's member is called by its own, too."""
     return (tool.name, tool.name.removeprefix(f"{tool.toolset}.")) if tool.toolset else (tool.name,)
+
+
+def described(tool: Tool, words: str, limit: int, notes: list[Note]) -> str:
+    """As much of a tool's description as is taken."""
+    if not limit or len(words) <= limit:
+        return words
+    what = f"tools: no more than {limit} characters of a description are taken, so that of {tool.name} was cut"
+    notes.append(Note("degradation", "description-limited", what))
+    return f"{words[: limit - len(CUT)]}{CUT}"

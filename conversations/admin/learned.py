@@ -40,8 +40,10 @@ def taught(raw: str) -> str:
     renamed = (f"{old} goes as {new}" for old, new in remedy.rename)
     longest = (f"answers end after {most:,} tokens" for most in (remedy.max_output,) if most)
     fewest = (f"no more than {most:,} tools go" for most in (remedy.tool_limit,) if most)
+    shortest = (f"{most:,} characters of a tool's description go" for most in (remedy.description_limit,) if most)
+    deepest = (f"schemas go {most} levels deep" for most in (remedy.schema_levels,) if most)
     other = (words for name, words in OTHERWISE.items() if getattr(remedy, name))
-    return "; ".join((*left_out, *renamed, *longest, *fewest, *other)) or raw
+    return "; ".join((*left_out, *renamed, *longest, *fewest, *shortest, *deepest, *other)) or raw
 
 
 @admin.register(Learned)

@@ -232,6 +232,8 @@ def test_an_address_is_kept_without_the_slash_at_its_end(browser: Client) -> Non
         ('{"why":"","rename":[["max_tokens","max_completion_tokens"]]}', "max_tokens goes as max_completion_tokens"),
         ('{"why":"","max_output":8192}', "answers end after 8,192 tokens"),
         ('{"why":"","drop":["user"],"tool_limit":128}', "user is left out; no more than 128 tools go"),
+        ('{"why":"","description_limit":1024}', "1,024 characters of a tool's description go"),
+        ('{"why":"","schema_levels":3}', "schemas go 3 levels deep"),
         ('{"why":"","tools_without_reasoning":true}', "requests with tools go without reasoning"),
         ('{"why":"","json_schemas":true}', "tools go as JSON Schemas"),
         ('{"why":"","of_another_version":1}', '{"why":"","of_another_version":1}'),

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from translation.adapter import Target
 from translation.adapters import healed
 from translation.client.parse import parse as parse_own
-from translation.closed_schema import ANYTHING, closed
+from translation.closed_schema import ANYTHING, closed, is_finite
 from translation.errors import UpstreamRefused
 from translation.openai_client.parse import parse
 from translation.providers.anthropic import Anthropic
@@ -136,6 +136,52 @@ def test_claude_is_held_to_what_it_can_be_held_to() -> None:
 
 
 CLAUDE = Target("anthropic", "claude-opus-5", PROFILES["anthropic"])
+
+
+def leading(ref: str, **definitions: object) -> dict[str, object]:
+    return {**CLOSED, "properties": {"a": {"$ref": ref}}, "$defs": definitions}
+
+
+TREE = {**CLOSED, "properties": {"a": {"type": "array", "items": {"$ref": "#/$defs/Tree"}}}}
+THERE, BACK = {"$ref": "#/$defs/Back"}, {"anyOf": [{"$ref": "#/$defs/There"}, {"type": "null"}]}
+
+
+@pytest.mark.parametrize(
+    ("schema", "finite"),
+    [
+        (CLOSED, True),
+        (leading("#/$defs/A", A={"$ref": "#/$defs/B"}, B={"const": "$ref"}), True),
+        ({**CLOSED, "properties": {"a": {**CLOSED, "properties": {"$ref": {"type": "string"}}, "required": []}}}, True),
+        (leading("#/$defs/Tree", Tree=TREE), False),
+        (leading("#/$defs/There", There=THERE, Back=BACK), False),
+        (leading("#"), False),
+        (leading("#/properties/a"), False),
+        (leading("https://example.com/schema"), False),
+    ],
+)
+def test_claude_is_asked_in_words_for_what_refers_to_itself(schema: dict[str, Any], finite: bool) -> None:
+    """`Circular reference detected in schema definitions: Tree -> Tree. Self-referencing or mutually-referencing
+    definitions are not supported.`"""
+    form = {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}
+    function = {"name": "f", "parameters": schema, "strict": True}
+    asked = {"model": "m", "messages": [{"role": "user", "content": "a"}], "response_format": form}
+    asked["tools"] = [{"type": "function", "function": function}]
+    sent = Anthropic().build(parse(msgspec.json.encode(asked)).request, CLAUDE)
+    body = msgspec.json.decode(sent.body)
+    assert ("output_config" in body) == finite
+    assert body["tools"][0].get("strict", False) == finite
+    if not finite:
+        words = msgspec.json.encode(schema).decode()
+        (system,) = body["system"]
+        assert (
+            system["text"] == f"Answer with one JSON object that matches this JSON Schema, and nothing else:\n{words}"
+        )
+        assert [note.rule for note in sent.notes] == ["structured-output", "strict-dropped"]
+
+
+def test_a_schema_of_an_answer_that_cannot_be_read_is_passed_on() -> None:
+    assert is_finite(b'{"items":1e400}')
+    assert is_finite(b'{"$ref":5}')
 
 
 def offering(number: int) -> Request:

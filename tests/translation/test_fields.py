@@ -283,6 +283,47 @@ def test_openais_strict_form_has_formats_and_references_of_its_own(node: Json, s
     assert is_strict(msgspec.json.encode(schema)) is strict
 
 
+def enclosed(node: Json, levels: int) -> Json:
+    for _ in range(levels):
+        node = {**CLOSED, "properties": {"a": node}}
+    return node
+
+
+@pytest.mark.parametrize(
+    ("node", "strict"),
+    [
+        # `schema must have a 'type' key`, `array schema items is not an object`
+        (True, False),
+        ({"type": "array", "items": True}, False),
+        ({"anyOf": [{"type": "string"}, True]}, False),
+        # `reference can only point to definitions defined at the top level of the schema`: .NET's libraries write those
+        ({"$ref": "#"}, True),
+        ({"$ref": "#/definitions/other"}, True),
+        ({"$ref": "#/properties/a"}, False),
+        ({"$ref": "#/$defs/none"}, False),
+        ({"$ref": ["#"]}, False),
+        # `11 levels of nesting exceeds limit of 10`
+        (enclosed({"type": "string"}, 9), True),
+        (enclosed({"type": "string"}, 10), False),
+        ({"type": "string", "enum": [f"{number}" for number in range(1_000)]}, True),
+        ({"type": "string", "enum": [f"{number}" for number in range(1_001)]}, False),
+        ({"type": "string", "enum": [f"{number:061}" for number in range(250)]}, True),
+        ({"type": "string", "enum": [f"{number:061}" for number in range(251)]}, False),
+        ({"type": "string", "enum": ["x" * 130_000]}, False),
+    ],
+)
+def test_openais_strict_form_has_limits(node: object, strict: bool) -> None:
+    schema = {**CLOSED, "properties": {"a": node}, "definitions": {"other": {"type": "string"}}}
+    assert is_strict(msgspec.json.encode(schema)) is strict
+
+
+def test_openais_strict_form_has_so_many_properties() -> None:
+    for most, strict in ((5_000, True), (5_001, False)):
+        names = [f"{number}" for number in range(most)]
+        schema = {**CLOSED, "properties": {name: {"type": "string"} for name in names}, "required": names}
+        assert is_strict(msgspec.json.encode(schema)) is strict
+
+
 def test_a_schema_that_cannot_be_read_is_not_strict() -> None:
     assert not is_strict(b"{")
     assert is_strict(b'{"type":"string","$defs":{"a":{"type":"string"}}}')

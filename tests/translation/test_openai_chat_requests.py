@@ -223,6 +223,17 @@ def test_search_results_references_and_unknown_blocks_become_words() -> None:
     assert rules(request) == ["block-summarised"]
 
 
+@pytest.mark.parametrize("provider", ["openai", "openai-responses", "gemini"])
+def test_what_is_left_out_is_noted_at_its_message(provider: str) -> None:
+    """Where nothing new is left out the turn need not record it again."""
+    unknown = Other("weather_map", b'{"type":"weather_map"}')
+    request = asking(user(Text("q")), assistant(Text("a")), user(unknown), assistant(unknown, unknown), user(Text("b")))
+    target = Target(provider, "gemini-3-pro" if provider == "gemini" else "gpt-4.1", PROFILES[provider])
+    notes = adapters.adapter(target.profile).build(request, target).notes
+    assert {note.rule for note in notes} == {"block-summarised"}
+    assert notes[-1].message == 3
+
+
 def test_a_history_that_nobody_repaired_does_not_crash() -> None:
     request = asking(
         assistant(Thinking("hm", "sig"), RedactedThinking("x")),
@@ -463,7 +474,6 @@ NODE = {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}}}
             {"type": "array", "items": {"anyOf": [{"type": "string"}, {"$ref": "#"}]}},
         ),
         ({"type": "array", "items": []}, {"type": "array", "items": {}}),
-        ({"type": "object", "properties": {"$ref": {}}}, {"type": "object", "properties": {"$ref": {}}}),
         # `property schema for 'b' must be an object`, `items must be an object`
         (
             {"properties": {"b": True, "c": False, "d": 1}, "additionalProperties": False},
@@ -583,7 +593,7 @@ DEEP = 30
 SPELLED = ["".join(letters) for letters in itertools.product(("a", "%61"), repeat=6)][1:]  # one place, many references
 
 
-def nested(**beside: object) -> Any:
+def repeating(**beside: object) -> Any:
     node: Any = {"type": "string"}
     for _ in range(DEEP):
         node = {"type": "object", "properties": {"a": node}, **beside}
@@ -593,9 +603,9 @@ def nested(**beside: object) -> Any:
 @pytest.mark.parametrize(
     "given",
     [
-        nested(anyOf=[{"required": ["a"]}, {"minProperties": 1}]),
-        nested(type=["object", "array"]),
-        {"aaaaaa": nested(title="T" * 99)} | {place: {"$ref": f"#/properties/{place}"} for place in SPELLED},
+        repeating(anyOf=[{"required": ["a"]}, {"minProperties": 1}]),
+        repeating(type=["object", "array"]),
+        {"aaaaaa": repeating(title="T" * 99)} | {place: {"$ref": f"#/properties/{place}"} for place in SPELLED},
     ],
     ids=["alternatives", "types", "references"],
 )
@@ -604,6 +614,81 @@ def test_a_schema_for_kimi_is_never_many_times_as_long_as_the_clients(given: Any
     properties = given if "aaaaaa" in given else {"x": given}
     schema = json.dumps({"type": "object", "properties": properties}).encode()
     assert len(sent(asking(tools=(Tool("t", "", schema),)), "moonshot", "kimi-k2").body) < 10 * len(schema)
+
+
+def nested(levels: int, leaf: object) -> dict[str, Any]:
+    node: Any = leaf
+    for _ in range(levels):
+        node = {"type": "object", "properties": {"a": node}, "required": ["a"], "additionalProperties": False}
+    found: dict[str, Any] = node
+    return found
+
+
+def levels(node: dict[str, Any]) -> int:
+    return max((1 + levels(inner) for inner in node.get("properties", {}).values()), default=0)
+
+
+LIST_OF_NODES = {"type": "array", "items": {"$ref": "#/$defs/node"}}
+LINKED = {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}}}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        # `schema depth exceeds maximum limit of 10`
+        (nested(9, {"type": "string"}), None),
+        (nested(10, {"type": "string"}), 10),
+        (nested(7, LIST_OF_NODES), None),
+        (nested(8, LIST_OF_NODES), 9),
+        (nested(9, {"$ref": "#"}), 10),
+        # `schema exceeds maximum allowed size`
+        ({"type": "string", "description": "D" * 14_000}, None),
+        ({"type": "string", "description": "D" * 16_000}, 1),
+        ({"type": "string", "description": "<" * 3_000}, 1),
+        ({f"x{number}": {"const": 1} for number in range(1_000)}, 0),
+        # `enum array cannot have more than 500 items`, `total string length of enum values ...`
+        ({"type": "string", "enum": [f"{number}" for number in range(500)]}, None),
+        ({"type": "string", "enum": [f"{number}" for number in range(501)]}, 1),
+        ({"type": "string", "enum": [f"{number:031}" for number in range(251)]}, 1),
+        ({"anyOf": [{"type": "string"}] * 101}, 1),
+        # `total number of properties keys(1001) across all objects exceeds maximum limit of 1000`
+        ({"type": "object", "properties": {f"{number}": {} for number in range(1_000)}}, 1),
+        # `property name 'required' is reserved for JSON Schema keywords`
+        ({"type": "object", "properties": {"required": {}, "b": {}}, "required": ["required", "b"]}, 2),
+        ({"type": "object", "properties": {"$ref": {}}}, 1),
+    ],
+)
+def test_kimi_is_told_a_large_schema_as_far_as_it_takes_it(given: dict[str, Any], expected: int | None) -> None:
+    """Each is a 400 for every request that holds the tool."""
+    schema = json.dumps({"type": "object", "properties": {"a": given}, "$defs": {"node": LINKED}}).encode()
+    request = asking(tools=(Tool("t", "Does it.", schema),))
+    told = body(request, "moonshot", "kimi-k2")["tools"][0]["function"]
+    if expected is None:
+        assert (told["description"], told["parameters"]) == ("Does it.", json.loads(schema))
+        return
+    assert told["description"] == f"Does it.\n\nThe JSON Schema of its parameters in full: {schema.decode()}"
+    assert levels(told["parameters"]) == expected
+    assert '{"type": "object", "additionalProperties": false}' not in json.dumps(told["parameters"])
+    assert "required" not in told["parameters"].get("properties", {}).get("a", {}).get("properties", {})
+    assert rules(request, "moonshot", "kimi-k2") == ["schema-lowered"]
+
+
+def test_kimi_gets_no_definitions_with_slashes_below_them() -> None:
+    """`$defs property name 'text/plain' cannot contain '/' character`"""
+    named = {"type": "object", "properties": {"text/plain": {"type": "string"}}}
+    schema = {"type": "object", "properties": {"a": {"$ref": "#/$defs/b"}, "c/d": {}}, "$defs": {"b": named}}
+    request = asking(tools=(Tool("t", "", json.dumps(schema).encode()),))
+    told = body(request, "moonshot", "kimi-k2")["tools"][0]["function"]
+    assert told["parameters"] == {"type": "object", "properties": {"a": {"type": "object"}, "c/d": {}}}
+    assert told["description"].endswith(json.dumps(schema))
+
+
+def test_what_is_left_of_a_large_schema_is_in_the_form_that_kimi_takes() -> None:
+    """`keyword minLength is not allowed in combination with multiple types`, of which the values were an exception."""
+    zones = {"type": ["string", "null"], "minLength": 1, "enum": [f"Zone/{number}" for number in range(501)]}
+    schema = json.dumps({"type": "object", "properties": {"a": zones}}).encode()
+    found = body(asking(tools=(Tool("t", "", schema),)), "moonshot", "kimi-k2")["tools"][0]["function"]["parameters"]
+    assert found["properties"] == {"a": {"type": ["string", "null"]}}
 
 
 @pytest.mark.parametrize(("model", "told"), [("moonshotai/kimi-k3", {}), ("openai/gpt-5.5", True)])
@@ -743,6 +828,8 @@ FILLED = {**LIST, "items": {}}
         (LIST, FILLED),
         ({"type": ["array", "null"], "maxItems": 3}, {"type": ["array", "null"], "maxItems": 3, "items": {}}),
         ({**LIST, "items": LIST}, {**LIST, "items": FILLED}),
+        ({**LIST, "items": True}, FILLED),
+        ({"items": False, "prefixItems": [{}]}, {"items": {}, "prefixItems": [{}]}),
         ({"anyOf": [LIST, {"type": "null"}]}, {"anyOf": [FILLED, {"type": "null"}]}),
         ({"type": "object", "properties": {"type": LIST}}, {"type": "object", "properties": {"type": FILLED}}),
         ({"type": "object", "additionalProperties": LIST}, {"type": "object", "additionalProperties": FILLED}),
@@ -763,7 +850,10 @@ FILLED = {**LIST, "items": {}}
     ],
 )
 def test_openai_is_told_what_an_array_holds(given: object, expected: object) -> None:
-    """`Invalid schema for function 't': In context=('properties', 'a'), array schema missing items.`"""
+    """`Invalid schema for function 't': In context=('properties', 'a'), array schema missing items.`
+
+    Tools in Rust and Go write any value as `true`: `array schema items is not an object`.
+    """
     schema = json.dumps({"type": "object", "properties": {"a": given}}).encode()
     found = json.loads(sent(asking(tools=(Tool("t", "", schema),))).body)["tools"][0]["function"]["parameters"]
     assert found == {"type": "object", "properties": {"a": expected}}
@@ -895,6 +985,27 @@ def test_reasoning_models_have_their_own_limit_and_fixed_sampling() -> None:
     assert rules(request, model="gpt-5.1") == ["sampling", "sampling"]
     assert body(request, "moonshot", "moonshot-v1-8k")["temperature"] == 0.5
     assert "temperature" not in body(request, "moonshot", "kimi-k2.6")
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "given", "told", "noted"),
+    [
+        ("mistral", "mistral-large", {"temperature": 0}, 1, []),
+        ("mistral", "mistral-large", {"temperature": 0, "top_p": 0.9}, 1, ["sampling"]),
+        ("mistral", "mistral-large", {"temperature": 0, "top_p": 1}, 1, []),
+        ("mistral", "mistral-large", {"temperature": 0.1, "top_p": 0.9}, 0.9, []),
+        ("mistral", "mistral-large", {"top_p": 0.9}, 0.9, []),
+        ("openrouter", "mistralai/devstral-2", {"temperature": 0}, 1, []),
+        ("openrouter", "openai/gpt-4.1", {"temperature": 0}, None, []),
+        ("openai", "gpt-4.1", {"temperature": 0, "top_p": 0.9}, 0.9, []),
+    ],
+)
+def test_a_mistral_model_that_is_to_be_exact_gets_the_top_p_that_it_asks_for(
+    provider: str, model: str, given: dict[str, float], told: float | None, noted: list[str]
+) -> None:
+    """`top_p must be 1 when using greedy sampling`, also where the client has said nothing of it."""
+    assert body(asking(**given), provider, model).get("top_p") == told
+    assert rules(asking(**given), provider, model) == noted
 
 
 def test_top_k_goes_where_it_is_known() -> None:
@@ -1147,6 +1258,28 @@ def test_a_schema_for_the_answer_is_strict_where_strict_mode_takes_it(schema: by
     assert form["type"] == "json_schema"
     assert b'"schema":' + schema in sent(asking(output_schema=schema)).body
     assert form["json_schema"]["strict"] is strict
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (LIST, FILLED),
+        ({**LIST, "items": True}, FILLED),
+        ({**LIST, "items": [{"type": "string"}]}, {**LIST, "prefixItems": [{"type": "string"}], "items": {}}),
+        ({"minimum": 0, "exclusiveMinimum": True}, {"exclusiveMinimum": 0}),
+    ],
+)
+@pytest.mark.parametrize("provider", ["openai", "openai-responses"])
+def test_what_would_be_refused_in_a_tool_is_mended_in_the_answers_schema_too(
+    given: object, told: object, provider: str
+) -> None:
+    """`Invalid schema for response_format 'answer': In context=(...), array schema items is not an object.`"""
+    schema = json.dumps({"type": "object", "properties": {"a": given}}).encode()
+    target = Target(provider, "gpt-4.1", PROFILES[provider])
+    value = json.loads(adapters.adapter(target.profile).build(asking(output_schema=schema), target).body)
+    form = value["text"]["format"] if "text" in value else value["response_format"]["json_schema"]
+    assert form["schema"]["properties"] == {"a": told}
+    assert form["strict"] is False
 
 
 LISTED = b'{"type":"array","items":{"type":"string"}}'

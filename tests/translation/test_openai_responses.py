@@ -261,6 +261,21 @@ def test_a_choice_without_tools_is_left_out_and_one_that_cannot_be_met_is_refuse
         build(request(tools=(fetch,), tool_choice=ToolChoice("any")))
 
 
+@pytest.mark.parametrize(
+    ("target", "tool", "effort"),
+    [
+        (replace(OPENAI, model="gpt-5"), Tool("web_search", type="web_search_20250305"), "low"),
+        (replace(OPENAI, model="gpt-5"), WEATHER, "minimal"),
+        (OPENAI, Tool("web_search", type="web_search_20250305"), "none"),
+    ],
+)
+def test_who_searches_thinks_at_least_a_little(target: Target, tool: Tool, effort: str) -> None:
+    """`The following tools cannot be used with reasoning.effort 'minimal': web_search.`"""
+    given = request(tools=(tool,), thinking=ThinkingConfig("disabled"))
+    assert body(given, target)["reasoning"] == {"effort": effort}
+    assert rules(given, target) == ["effort-limited"] * (effort != "none")
+
+
 def test_web_search_is_the_providers_own() -> None:
     raw = b'{"allowed_domains":["a.example"],"user_location":{"type":"approximate","city":"Bonn"}}'
     search = Tool("web_search", type="web_search_20250305", raw=raw)
@@ -715,6 +730,10 @@ def test_what_chat_and_the_responses_api_have_in_common_is_told_by_its_own_name(
 def test_json_of_any_form_is_asked_for_beside_how_much_is_said() -> None:
     extras = b'{"response_format":{"type":"json_object"},"verbosity":"high"}'
     assert body(request(extras=extras))["text"] == {"verbosity": "high", "format": {"type": "json_object"}}
+    first = {"type": "input_text", "text": "Answer with one JSON object, and nothing else."}
+    sent = body(request(extras=extras, system=(Text("Answer in JSON."),)))["input"]
+    assert sent[0] == {"type": "message", "role": "developer", "content": [first]}, "`instructions` are no input"
+    assert sent[1]["role"] == "user"
     schema = b'{"type":"object","properties":{},"required":[],"additionalProperties":false}'
     text = body(request(extras=b'{"verbosity":"low"}', output_schema=schema))["text"]
     assert (text["verbosity"], text["format"]["type"]) == ("low", "json_schema")

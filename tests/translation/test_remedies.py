@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.validators.gemini import validate
+from translation import adapters
 from translation.adapter import Target, UpstreamRequest
 from translation.adapters import healed
 from translation.errors import UpstreamRefused
@@ -290,6 +291,27 @@ def test_a_server_that_says_how_many_tools_it_takes_gets_no_more() -> None:
     assert [note.rule for note in healed_.sent.notes] == ["parameter-healed", "tools-limited"]
 
 
+@pytest.mark.parametrize(
+    ("provider", "place"),
+    [("azure", "tools[1].function.description"), ("openai-responses", "tools[1].description")],
+)
+def test_a_server_that_takes_short_descriptions_gets_their_beginnings(provider: str, place: str) -> None:
+    words = f"Invalid '{place}': string too long. Expected a string with maximum length 10, but got a string with "
+    words += "length 16 instead."
+    target = Target(provider, "gpt-4.1", PROFILES[provider])
+    adapter = adapters.adapter(target.profile)
+    tools = (Tool("a", "short"), Tool("b", "Runs a command. "))
+    request = Request(model="m", messages=(Message("user", (Text("hi"),)),), max_tokens=5, tools=tools)
+    error = msgspec.json.encode({"error": {"message": words, "param": place, "code": "string_above_max_length"}})
+    cured = healed(request, target, adapter.build(request, target), UpstreamRefused("no"), error)
+    assert cured is not None
+    told = [tool.get("function", tool)["description"] for tool in msgspec.json.decode(cured.sent.body)["tools"]]
+    assert told == ["short", "Runs a ..."]
+    assert cured.remedy == Remedy(words, description_limit=10)
+    assert cured.target.profile.description_limit == 10
+    assert [note.rule for note in cured.sent.notes] == ["description-limited", "parameter-healed"]
+
+
 def test_what_the_server_runs_itself_is_among_the_tools_that_it_counts() -> None:
     target = Target("openai-responses", "gpt-5.5", PROFILES["openai-responses"])
     words = "Invalid 'tools': array too long. Expected an array with maximum length 3, but got an array with length 4."
@@ -301,6 +323,44 @@ def test_what_the_server_runs_itself_is_among_the_tools_that_it_counts() -> None
     assert [tool["type"] for tool in msgspec.json.decode(healed_.sent.body)["tools"]] == [
         "web_search", "function", "function",
     ]  # fmt: skip
+
+
+DEEP = b"""{"type":"object","required":["a","b"],"properties":{"a":{"type":"string"},"b":{"type":"object","properties":{
+"c":{"type":"array","items":{"type":"object","properties":{"d":{"type":"array","items":{"type":"array","items":{}}}}}},
+"e":{"anyOf":[{"type":"string"},{"type":"array","items":{"type":"array","items":{"type":"array","items":{}}}}]}}}}}"""
+
+
+@pytest.mark.parametrize("json_schemas", [False, True])
+def test_gemini_is_told_as_many_levels_of_a_schema_as_it_takes(json_schemas: bool) -> None:
+    target = Target("gemini", "gemini-3-pro", replace(PROFILES["gemini"], json_schemas=json_schemas))
+    words = "FunctionDeclaration 't' in the request exceeds the maximum allowed nesting depth."
+    error = msgspec.json.encode({"error": {"code": 400, "message": words, "status": "INVALID_ARGUMENT"}})
+    request = Request(
+        model="m",
+        messages=(Message("user", (Text("hi"),)),),
+        max_tokens=5,
+        tools=(
+            Tool("t", "Does it.", DEEP),
+            Tool("u", "", b'{"type":"object","properties":{"a":{"type":"string"}}}'),
+            Tool("v", "", b'{"type":"object","properties":{"a":{"type":"object"}}}'),
+        ),
+        output_schema=b'{"type":"array","items":{"type":"object","properties":{"a":{"type":"string"}}}}',
+    )
+    sent = Gemini().build(request, target)
+    learned = []
+    while (cured := healed(request, target, sent, UpstreamRefused(words), error)) is not None:
+        sent, target = cured.sent, cured.target
+        assert cured.remedy is not None
+        assert validate(sent.body) == []
+        learned.append(cured.remedy.schema_levels)
+    assert learned == [4, 3, 1]
+    value = msgspec.json.decode(sent.body)
+    first, second, third = value["tools"][0]["functionDeclarations"]
+    assert first["description"] == f"Does it.\n\nThe JSON Schema of its parameters in full: {DEEP.decode()}"
+    told = first["parametersJsonSchema" if json_schemas else "parameters"]
+    assert (told["properties"].keys(), told["required"]) == ({"a"}, ["a"])
+    assert "description" not in second
+    assert third.keys() == {"name", "description"}
 
 
 def test_open_objects_that_gemini_refuses_are_sent_as_json_schema() -> None:

@@ -36,6 +36,14 @@ def test_the_first_tools_stay_and_the_operator_is_told_of_the_others() -> None:
     assert kept(asked(user("q"), tools=MANY))[1][0].what.endswith("t147, ...")
 
 
+@pytest.mark.parametrize("provider", ["xai", "xai-responses"])
+def test_grok_gets_two_hundred(provider: str) -> None:
+    """`You can call a maximum of 200 tools with function calling`; its refusal names neither the field nor a number."""
+    names, (note,) = kept(asked(user("q"), tools=MANY[:201]), provider)
+    assert names == [tool.name for tool in MANY[:200]]
+    assert note.what == "tools: no more than 200 are taken, so 1 were left out: t200"
+
+
 def test_what_the_conversation_needs_stays_in_its_place() -> None:
     found = ToolResult("toolu_1", (ToolReference("t140"),))
     request = asked(

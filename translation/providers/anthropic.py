@@ -7,9 +7,9 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from translation.adapter import Decoder, Target, UpstreamRequest
-from translation.answer_schema import ANY_OBJECT, wants_any_object
+from translation.answer_schema import ANY_OBJECT, advice, wants_any_object
 from translation.client.stored import MARK, dump_blocks, dump_message
-from translation.closed_schema import closed
+from translation.closed_schema import closed, is_finite
 from translation.errors import BridgeError
 from translation.fields import answer_tokens
 from translation.function_schema import PATTERNS, object_root
@@ -29,6 +29,8 @@ MAX_USER_ID = 256
 HOTTEST = 1.0  # OpenAI's scale goes to 2
 STRICT, MOST_STRICT = "tools.strict", 20  # among what an upstream refuses; tools in one request that may be
 PATTERN = "tools.pattern"
+UNSAMPLED = (None, None, None)
+UNSAID = {"temperature": None, "top_p": None, "top_k": None, "effort": ""}  # among that, too: fields of a request
 Fields = dict[str, bytes]  # a JSON object: the bytes of each value
 
 _FIELDS = msgspec.json.Decoder(dict[str, Raw])
@@ -37,9 +39,11 @@ _RAWS = msgspec.json.Decoder(list[Raw])
 
 class Anthropic:
     def build(self, request: Request, target: Target) -> UpstreamRequest:
-        if wants_any_object(request):
-            request = replace(request, system=(*request.system, Text(ANY_OBJECT)), raw_system=b"")
+        lost: list[Note] = []
+        if not request.body and (request.extras or request.output_schema):
+            request = _worded(request, lost)
         messages, notes = legal(request, target)
+        notes += lost
         given = _split(request.body) if request.body else _spelled(request, target, notes)
         fields = given | _wanted(request, target, messages, given, notes)
         if lacks_thinking(request, messages):
@@ -83,6 +87,21 @@ class Anthropic:
         what = f"the upstream did not take the thinking of earlier turns: that of {count} messages was left out"
         note = Note("substitution", "opaque-state-dropped", what)
         return replace(sent, body=_object(fields), notes=(*sent.notes, note))
+
+
+def _worded(request: Request, notes: list[Note]) -> Request:
+    """What a chat client asks of its answer and the API has no field for: the system prompt asks for it."""
+    if wants_any_object(request):
+        return _asking(request, ANY_OBJECT)
+    if not request.output_schema or is_finite(request.output_schema):
+        return request
+    what = "response_format: Claude cannot be held to a schema that refers to itself; the system prompt asks for it"
+    notes.append(Note("degradation", "structured-output", what))
+    return replace(_asking(request, advice(request.output_schema)), output_schema=b"")
+
+
+def _asking(request: Request, words: str) -> Request:
+    return replace(request, system=(*request.system, Text(words)), raw_system=b"")
 
 
 def _wanted(
@@ -141,7 +160,9 @@ def _headers(request: Request) -> tuple[tuple[str, str], ...]:
 # ---------------------------------------------------------------- a request that came in another dialect
 
 
-def _spelled(request: Request, target: Target, notes: list[Note]) -> Fields:
+def _spelled(given: Request, target: Target, notes: list[Note]) -> Fields:
+    asks = given.effort or (given.temperature, given.top_p, given.top_k) != UNSAMPLED
+    request = _permitted(given, target, notes) if asks else given
     temperature, top_p = _sampling(request, notes)
     unsaid: list[Note] = []  # of a limit that the client has not set
     values: dict[str, object] = {
@@ -158,6 +179,19 @@ def _spelled(request: Request, target: Target, notes: list[Note]) -> Fields:
         "tool_choice": _choice(request.tool_choice) if request.tool_choice and request.tools else None,
     }
     return {name: msgspec.json.encode(value) for name, value in values.items() if value is not None}
+
+
+def _permitted(request: Request, target: Target, notes: list[Note]) -> Request:
+    """Without what this model refuses."""
+    given = {name: getattr(request, name) for name in UNSAID if name in target.refused}
+    lost = [name for name, value in given.items() if value != UNSAID[name]]
+    what = "{}: {} was left out, since {} does not take it"
+    notes += [
+        Note("degradation", "parameter-dropped", what.format(name, given[name], target.model))
+        for name in lost
+        if given[name] != 1  # which is how a model speaks that is told nothing
+    ]
+    return replace(request, **{name: UNSAID[name] for name in lost}) if lost else request
 
 
 def _user(user_id: str) -> str:
@@ -242,7 +276,7 @@ def _with_schema(tool: Tool, schema: bytes) -> Tool:
 
 def _loosened(tools: tuple[Tool, ...], target: Target, notes: list[Note]) -> bytes:
     """OpenAI holds a model to more than Claude can be held to, and refuses none of what is only told."""
-    bound = [tool.strict and closed(tool.schema) == tool.schema for tool in tools]
+    bound = [tool.strict and is_finite(tool.schema) and closed(tool.schema) == tool.schema for tool in tools]
     if sum(bound) > MOST_STRICT or (any(bound) and STRICT in target.profile.drop_params):
         what = f"tools: Claude cannot be held to the schemas of {sum(bound)} tools at once"
         notes.append(Note("degradation", "strict-dropped", what))

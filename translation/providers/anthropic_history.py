@@ -9,13 +9,14 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from translation.adapter import Target
-from translation.history import NO_CONTENT, joined
+from translation.history import NO_CONTENT, joined, reminder
 from translation.names import ToolNames
 from translation.providers.anthropic_searches import own, served
 from translation.providers.anthropic_state import is_unsigned, remembered, unsigned
 from translation.state import OUR_SIGNATURE
-from translation.values import Block, Message, Note, RedactedThinking, Request, Thinking, ToolResult, ToolUse
+from translation.values import Block, Message, Note, RedactedThinking, Request, Text, Thinking, ToolResult, ToolUse
 
+CONTINUE = Message("user", (Text("Continue."),))
 THINKING = ("thinking", "redacted_thinking")
 LEGAL_ID = re.compile(r"[a-zA-Z0-9_-]+")
 NAME_LIMIT = 128
@@ -31,11 +32,21 @@ def legal(request: Request, target: Target) -> tuple[tuple[Message, ...], list[N
         claudes = _own(message, index, target.upstream, notes)
         if ran is not None:
             claudes = own(claudes, index, target.upstream, ran, notes)
+        if message.role == "system" and not (request.body or message.raw):
+            # A chat client's. `role 'system' is not supported on this model`, and elsewhere not everywhere.
+            claudes = reminder(claudes, index, notes)
         messages[index] = _renamed(claudes, index, notes)
     thinking = request.thinking.kind if request.thinking is not None else ""
     if thinking == "enabled" or (thinking != "disabled" and any(map(is_unsigned, request.messages))):
         _remember(messages, target.upstream, notes, fixed=thinking == "enabled")
-    return tuple(_ended(messages, notes)), notes
+    ended = tuple(_ended(messages, notes))
+    last = messages[-1] if messages and not request.body else None
+    if last is not None and last.role == "assistant" and type(last.blocks[-1]) is Text:
+        # A chat client's. `This model does not support assistant message prefill`: none since Claude 4.6.
+        what = "the last message is the assistant's; Claude answers users only, so it is asked to continue"
+        notes.append(Note("degradation", "prefill-continued", what))
+        ended = (*ended, CONTINUE)
+    return ended, notes
 
 
 def _remember(messages: list[Message], upstream: str, notes: list[Note], *, fixed: bool) -> None:

@@ -12,6 +12,7 @@ from translation.effort import nearest, wanted
 from translation.errors import BridgeError, InvalidRequest
 from translation.extras import extras
 from translation.fences import unfenced
+from translation.function_schema import WHOLE
 from translation.names import ToolNames
 from translation.providers.gemini_contents import Part, contents, unsigned
 from translation.providers.gemini_errors import failure
@@ -19,8 +20,9 @@ from translation.providers.gemini_models import Abilities, abilities
 from translation.providers.gemini_search import searches
 from translation.providers.gemini_stream import GeminiDecoder
 from translation.providers.profile import Profile
-from translation.schema import lower
+from translation.schema import Lowered, lower
 from translation.schema_json import spelled
+from translation.schema_levels import shallow
 from translation.sniffing import Sniffed
 from translation.stopping import stopping
 from translation.values import Note, Request, Tool, ToolChoice
@@ -28,6 +30,7 @@ from translation.values import Note, Request, Tool, ToolChoice
 MODES = {"auto": "AUTO", "any": "ANY", "tool": "ANY", "none": "NONE"}
 STOPS = "stopSequences"
 MAX_STOPS = 5
+CUT = "what nests deeper than Gemini takes was left out"  # of a schema; of a tool's, its description has all
 DYNAMIC = -1
 # Tokens to think for an effort; `high` is what clients send unless told otherwise: as much as the model sees fit.
 BUDGETS = {"low": 1_024, "medium": 8_192, "high": DYNAMIC, "xhigh": 1 << 30, "max": 1 << 30}
@@ -180,13 +183,13 @@ def _limited(notes: list[Note], what: str) -> None:
 
 
 def _structure(request: Request, config: Part, profile: Profile, notes: list[Note]) -> None:
-    lowered = lower(request.output_schema, parameters=False)
+    lowered = _lowered(request.output_schema, profile, parameters=False)
     config["responseMimeType"] = "application/json"
     if profile.json_schemas:
         config["responseJsonSchema"] = Raw(spelled(lowered.schema))
     else:
         config["responseSchema"] = Raw(lowered.schema)
-    _lowered(notes, "output_config.format", lowered.notes)
+    _noted(notes, "output_config.format", lowered.notes)
 
 
 def _structure_in_words(request: Request, system: list[str], notes: list[Note]) -> None:
@@ -246,23 +249,35 @@ def _tools(declared: list[Tool], search: bool, names: ToolNames, profile: Profil
 def _declaration(tool: Tool, names: ToolNames, profile: Profile, notes: list[Note]) -> Part:
     known = typed_tools.definition(tool)
     out: Part = {"name": names.upstream(tool.name)}
-    if known.description:
-        out["description"] = known.description
-    lowered = lower(known.schema)
+    lowered = _lowered(known.schema, profile)
+    words = known.description
+    if CUT in lowered.notes:
+        words = f"{words}\n\n{WHOLE.format(known.schema.decode())}".lstrip()
+    if words:
+        out["description"] = words
     if not lowered.empty and profile.json_schemas:
         out["parametersJsonSchema"] = Raw(spelled(lowered.schema))
     elif not lowered.empty:  # a function without parameters has none, not an object without properties
         out["parameters"] = Raw(lowered.schema)
     elif told := msgspec.json.decode(lowered.schema).get("description"):
-        out["description"] = f"{known.description} {told}".lstrip()
-    _lowered(notes, f"tools.{tool.name}.input_schema", lowered.notes)
+        out["description"] = f"{words} {told}".lstrip()
+    _noted(notes, f"tools.{tool.name}.input_schema", lowered.notes)
     if tool.strict:
         what = f"tools: Gemini cannot be held to the schema of {tool.name}"
         notes.append(Note("degradation", "strict-dropped", what))
     return out
 
 
-def _lowered(notes: list[Note], where: str, lost: tuple[str, ...]) -> None:
+def _lowered(schema: bytes, profile: Profile, *, parameters: bool = True) -> Lowered:
+    lowered = lower(schema, parameters=parameters)
+    told = shallow(lowered.schema, profile.schema_levels) if profile.schema_levels else lowered.schema
+    if told is lowered.schema:
+        return lowered
+    empty = not msgspec.json.decode(told).get("properties")
+    return Lowered(told, (*lowered.notes, CUT), empty)
+
+
+def _noted(notes: list[Note], where: str, lost: tuple[str, ...]) -> None:
     if lost:
         notes.append(Note("degradation", "schema-lowered", f"{where}: {'; '.join(lost)}"))
 

@@ -64,6 +64,7 @@ class _Contents:
         self._asked: dict[str, Part] = {}  # id and name of the calls that the next user turn answers
         self._takes_ids = CALL_ID not in target.profile.drop_params
         self.invoked = False  # a search beside functions goes back as it came
+        self._place = -1  # of the message that is being told
         self._newest = max(
             (index for index, message in enumerate(self._messages) if message.role != "assistant"), default=0
         )
@@ -71,6 +72,7 @@ class _Contents:
     def build(self) -> list[Part]:
         out: list[Part] = []
         for index, message in enumerate(self._messages):
+            self._place = index
             if message.role == "assistant":
                 out.append({"role": "model", "parts": self._model(index, message)})
             else:
@@ -205,7 +207,8 @@ class _Contents:
 
     def _summarised(self, block: Block) -> None:
         if isinstance(block, ServerToolUse | ServerToolResult | Other):
-            note = Note("degradation", "block-summarised", f"a `{block.type}` block was summarised as text")
+            what = f"a `{block.type}` block was summarised as text"
+            note = Note("degradation", "block-summarised", what, self._place)
             if note not in self._notes:
                 self._notes.append(note)
 

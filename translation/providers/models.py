@@ -56,6 +56,7 @@ XAI_REFUSED = (
     ("grok-code*", ("stop", *XAI_PENALTIES)),
 )
 # `Unexpected role 'user' after role 'tool'` (3230), whoever serves the model: it is in Mistral's own request validator.
+# Its servers also say `top_p must be 1 when using greedy sampling`, where the client has said nothing of `top_p`, too.
 MISTRAL_MODELS = ("*stral*", "*mixtral*", "*pixtral*")
 MISTRAL_EFFORTS = (
     ("mistral-large-4*", ("low", "medium", "high")),
@@ -83,4 +84,9 @@ OPENAI_WINDOWS = (
     ("gpt-4.1*", 1_047_576),
     ("gpt-4o*", 128_000),
     ("o[134]*", 200_000),
+)
+# `temperature is deprecated for this model`: of those after Opus 4.6.
+CLAUDE_REFUSED = tuple(
+    (pattern, ("temperature", "top_p", "top_k"))
+    for pattern in ("claude-opus-4-[7-9]*", "claude-opus-[5-9]*", "claude-sonnet-[5-9]*", "claude-haiku-[5-9]*")
 )

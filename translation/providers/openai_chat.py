@@ -142,6 +142,10 @@ def _sampling(request: Request, target: Target, notes: list[Note]) -> Json:
     for name in sorted(refused & out.keys()):
         notes.append(degraded("sampling", f"{target.model} takes no {name}"))
         del out[name]
+    if out.get("temperature") == 0 and matches(target.model, target.profile.greedy):
+        if out.get("top_p", 1) != 1:
+            notes.append(degraded("sampling", f"{target.model} takes no other top_p than 1 beside a temperature of 0"))
+        out["top_p"] = 1
     return out
 
 

@@ -59,7 +59,8 @@ class History:
         self._called: dict[str, str] = {}  # tool_use_id -> name, for captions
         self._lost = 0  # tool turns whose reasoning nobody has any more
         self._thought = self._replayed = 0  # turns that had reasoning to go back, and those whose reasoning does
-        self._degraded: dict[str, str] = {}  # rule -> what
+        self._degraded: dict[str, Note] = {}  # by their rules: each about the newest message that it happened to
+        self._place = -1  # of the message that is being told
         self._newest = len(request.messages) - 1  # of what is not the assistant's
         while self._newest > 0 and request.messages[self._newest].role == "assistant":
             self._newest -= 1
@@ -87,6 +88,7 @@ class History:
             out += self._anew(message, index)
 
     def _anew(self, message: Message, index: int) -> list[Json]:
+        self._place = index
         match message.role:
             case "assistant":
                 return [self._assistant(message)]
@@ -99,7 +101,7 @@ class History:
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        notes = [Note("degradation", rule, what) for rule, what in self._degraded.items()] if self._degraded else []
+        notes = [*self._degraded.values()]
         if self._lost:
             what = f"the reasoning of {self._lost} tool turns is lost; a placeholder stands for it"
             notes.append(Note("substitution", "reasoning-substituted", what))
@@ -112,10 +114,11 @@ class History:
         if self._profile.prefill_field:
             last[self._profile.prefill_field] = True
         elif not self._profile.prefill_params:
+            self._place = -1
             self._degrade("prefill", "the last message is the assistant's; this upstream may begin anew after it")
 
     def _degrade(self, rule: str, what: str) -> None:
-        self._degraded.setdefault(rule, what)
+        self._degraded[rule] = Note("degradation", rule, what, self._place)
 
     def _system(self, message: Message) -> Json:
         text = plain.join(message.blocks) or NO_CONTENT

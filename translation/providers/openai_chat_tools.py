@@ -15,6 +15,7 @@ from translation.patterns import matches
 from translation.providers.openai_chat_search import is_search
 from translation.providers.profile import Choice
 from translation.strict import is_strict
+from translation.tool_limit import described
 from translation.typed_tools import definition, kind
 from translation.values import Note, Request, Tool, ToolChoice
 
@@ -99,7 +100,8 @@ def _callable(tools: tuple[Tool, ...], target: Target) -> tuple[Sequence[Tool], 
 def _told(tools: Sequence[Tool], target: Target, names: ToolNames, notes: list[Note]) -> Sequence[Json | msgspec.Raw]:
     """Clients offer the same tools in every turn, and most of them are told alike to everyone."""
     moonshot = matches(target.model, target.profile.moonshot_schemas)
-    if not names.changed and not moonshot and None not in (usual := _usual.all(tools)):
+    plain = not (names.changed or moonshot or target.profile.description_limit)
+    if plain and None not in (usual := _usual.all(tools)):
         return cast("list[msgspec.Raw]", usual)
     return [_tool(tool, target, names, notes, moonshot=moonshot) for tool in tools]
 
@@ -125,7 +127,9 @@ def _function(name: str, description: str, parameters: msgspec.Raw) -> Json:
 def _tool(tool: Tool, target: Target, names: ToolNames, notes: list[Note], *, moonshot: bool) -> Json:
     found = definition(tool)
     parameters = function_schema(found.schema, moonshot=moonshot)
-    told = _function(names.upstream(tool.name), found.description, parameters.schema)
+    words = "\n\n".join(filter(None, (found.description, parameters.told)))
+    description = described(tool, words, target.profile.description_limit, notes)
+    told = _function(names.upstream(tool.name), description, parameters.schema)
     notes += [degraded("schema-lowered", lost.format(tool.name)) for lost in parameters.lost]
     if tool.strict and target.profile.strict_tools and is_strict(bytes(parameters.schema)):
         told["function"]["strict"] = True

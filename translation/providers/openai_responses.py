@@ -7,8 +7,8 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from translation.adapter import Decoder, Target, UpstreamRequest
-from translation.answer_schema import advice, object_schema, told_schema
-from translation.effort import effort, is_reasoning
+from translation.answer_schema import ANY_OBJECT, advice, object_schema, told_schema
+from translation.effort import effort, is_reasoning, wanted
 from translation.errors import BridgeError, InvalidRequest
 from translation.extras import extras
 from translation.fences import unfenced
@@ -17,7 +17,7 @@ from translation.names import ToolNames
 from translation.providers.openai_responses_errors import refusal
 from translation.providers.openai_responses_input import InputItems
 from translation.providers.openai_responses_stream import ResponsesStream
-from translation.providers.openai_responses_tools import choice, max_searches, tools
+from translation.providers.openai_responses_tools import choice, max_searches, searches, tools
 from translation.providers.openai_responses_whole import ResponsesWhole
 from translation.sniffing import Sniffed
 from translation.stopping import stopping
@@ -37,6 +37,8 @@ class OpenAIResponses:
         names = ToolNames(_tool_names(request), target.profile.name_limit)
         items = InputItems(target, names)
         history = items.build(request)  # refuses before anything else is built
+        if request.extras and "response_format" in extras(request, target.profile):
+            history = [items.instructed(ANY_OBJECT), *history]
         body: Body = {"model": target.model, "stream": request.stream, "store": False}
         notes = [*_limits(request, target, body), *_reasoning(request, target, body)]
         notes += _tools(request, target, names, body)
@@ -114,6 +116,10 @@ def _limits(request: Request, target: Target, body: Body) -> list[Note]:
 
 def _reasoning(request: Request, target: Target, body: Body) -> list[Note]:
     level, notes = effort(request, target.profile, target.model)
+    if level == "minimal" and searches(request, target.profile):
+        # `The following tools cannot be used with reasoning.effort 'minimal': web_search.`
+        what = f"{target.model} cannot search at an effort of minimal; {wanted(request)} became low"
+        level, notes = "low", (Note("degradation", "effort-limited", what),)
     wish: Body = {"effort": level} if level else {}
     if target.profile.reasoning_summary and is_reasoning(target.profile, target.model) and _shows_thinking(request):
         if SUMMARY in target.profile.drop_params:

@@ -65,6 +65,10 @@ class InputItems:
             self.notes.append(Note("degradation", "prefill-unsupported", what))
         return items
 
+    def instructed(self, words: str) -> Item:
+        """`Response input messages must contain the word 'json' in some form`: a system prompt is none of them."""
+        return {"type": "message", "role": self._profile.system_role, "content": [_text(words)]}
+
     # ------------------------------------------------------------ what the model said
 
     def _assistant(self, message: Message, index: int) -> list[Item]:
@@ -194,7 +198,8 @@ class InputItems:
 
     def _worded(self, block: Block) -> str:
         if isinstance(block, ServerToolUse | ServerToolResult | Other):
-            note = Note("degradation", "block-summarised", f"a `{block.type}` block was summarised as text")
+            what = f"a `{block.type}` block was summarised as text"
+            note = Note("degradation", "block-summarised", what, self._place)
             if note not in self.notes:
                 self.notes.append(note)
         return plain.words(block)

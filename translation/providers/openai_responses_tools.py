@@ -5,6 +5,7 @@ from translation.function_schema import function_schema
 from translation.names import ToolNames
 from translation.providers.profile import Profile
 from translation.strict import is_strict
+from translation.tool_limit import described
 from translation.typed_tools import definition, kind
 from translation.values import Note, Request, Tool
 
@@ -49,7 +50,7 @@ def _function(tool: Tool, profile: Profile, names: ToolNames, notes: list[Note])
         notes.append(Note("degradation", "strict-dropped", what))
     entry: Entry = {"type": "function", "name": names.upstream(tool.name)}
     if known.description:
-        entry["description"] = known.description
+        entry["description"] = described(tool, known.description, profile.description_limit, notes)
     # Left out, `strict` would be true.
     return entry | {"parameters": parameters.schema, "strict": strict}
 
@@ -65,6 +66,11 @@ def _web_search(tool: Tool, profile: Profile, notes: list[Note]) -> Entry:
     if given.user_location:
         entry["user_location"] = given.user_location
     return entry
+
+
+def searches(request: Request, profile: Profile) -> bool:
+    """Whether the upstream's own search is among the tools."""
+    return bool(profile.web_search) and any(tool.type.startswith("web_search") for tool in request.tools)
 
 
 def max_searches(request: Request, profile: Profile) -> int | None:

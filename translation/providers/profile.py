@@ -34,6 +34,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     refused: tuple[tuple[str, tuple[str, ...]], ...] = ()  # (model pattern, parameters that it refuses)
     rename_params: tuple[tuple[str, str], ...] = ()  # (our name, the name that this provider wants)
     fixed_sampling: tuple[str, ...] = ()  # models that refuse temperature and top_p
+    greedy: tuple[str, ...] = ()  # models that take a temperature of 0 beside a top_p of 1 only, which they want told
     top_k: bool = False  # takes top_k
     windows: tuple[tuple[str, int], ...] = ()  # (model, largest prompt), where an overflow's error does not tell
     max_output: int = 0  # the longest answer, 0 when it is not known: learned from refusals
@@ -53,6 +54,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     # tools
     name_limit: int = 64
     tool_limit: int = 0  # how many functions it takes, 0 = any number
+    description_limit: int = 0  # characters of a tool's description that it takes, 0 = any number
     id_length: int = 0  # exact length of tool call ids, 0 = any
     id_limit: int = 64
     rich_results: bool = False  # takes images and files inside tool results
@@ -78,6 +80,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     embeddings_auth: Literal["", "bearer"] = ""  # where the key goes there, if elsewhere
     # gemini
     json_schemas: bool = False  # is sent JSON Schema, not its own subset of OpenAPI's
+    schema_levels: int = 0  # of objects and lists in a schema, 0 = any number
     # minimax
     tool_results: Literal["tool", "user_text"] = "tool"  # `user_text`: for templates that know no `tool` role
     thinking_style: Literal["blocks", "verbatim"] = "blocks"  # `verbatim`: stays in the text, between its tags

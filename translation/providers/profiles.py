@@ -1,6 +1,7 @@
 """What each provider can do: the profiles of all that the bridge knows."""
 
 from translation.providers.models import (
+    CLAUDE_REFUSED,
     MISTRAL_EFFORTS,
     MISTRAL_MODELS,
     MISTRAL_REFUSED,
@@ -84,6 +85,7 @@ PROFILES: dict[str, Profile] = {
             title="Anthropic",
             base_url="https://api.anthropic.com/v1",
             auth="x-api-key",
+            refused=CLAUDE_REFUSED,
             name_limit=128,
             mid_system=True,
             documents="native",
@@ -129,6 +131,7 @@ PROFILES: dict[str, Profile] = {
             provider="xai",
             dialect="openai_chat",
             title="xAI Grok",
+            tool_limit=200,
             base_url="https://api.x.ai/v1",
             families=("grok-*",),
             reasoning_field="reasoning_content",
@@ -141,6 +144,7 @@ PROFILES: dict[str, Profile] = {
             provider="xai-responses",
             dialect="openai_responses",
             title="xAI Grok, Responses",
+            tool_limit=200,
             extras=("response_format",),
             base_url="https://api.x.ai/v1",
             shares="xai",
@@ -229,6 +233,7 @@ PROFILES: dict[str, Profile] = {
             title="Mistral",
             base_url="https://api.mistral.ai/v1",
             drop_params=MISTRAL_REFUSED,
+            greedy=("*",),
             rename_params=(("seed", "random_seed"),),
             effort_field="reasoning_effort",  # refused by models that have none
             efforts=MISTRAL_EFFORTS,
@@ -271,6 +276,7 @@ PROFILES: dict[str, Profile] = {
             efforts=(("*", ("minimal", "low", "medium", "high", "xhigh", "max")),),
             top_k=True,
             cache_models=("anthropic/*",),
+            greedy=MISTRAL_MODELS,
             moonshot_schemas=("moonshotai/*",),
             documents="fetched",
         ),
@@ -281,6 +287,7 @@ PROFILES: dict[str, Profile] = {
             tool_limit=128,
             dialect="openai_chat",
             answers_results=MISTRAL_MODELS,
+            greedy=MISTRAL_MODELS,
             title="Azure OpenAI",
             auth="api-key",
             reasoning_models=OPENAI_REASONING,

@@ -8,8 +8,9 @@ from msgspec.structs import replace
 
 from translation import adapters
 from translation.adapter import Target
-from translation.errors import InvalidRequest, UnknownToolResult
+from translation.errors import InvalidRequest, UnknownToolResult, UpstreamRefused
 from translation.events import TextDelta
+from translation.history import repair
 from translation.openai_client.parse import NO_LIMIT, Chat, parse
 from translation.providers.profiles import PROFILES
 from translation.values import (
@@ -350,6 +351,39 @@ def test_anthropic_is_told_a_temperature_or_top_p(
     assert [note.rule for note in sent.notes] == rules
 
 
+@pytest.mark.parametrize("model", ["claude-opus-4-7", "claude-opus-5", "claude-sonnet-5-5", "claude-haiku-5"])
+def test_claude_is_not_told_how_to_sample_where_it_does_not_take_it(model: str) -> None:
+    """`temperature` is deprecated for this model."""
+    target = Target("anthropic", model, PROFILES["anthropic"])
+    adapter = adapters.adapter(target.profile)
+    sent = adapter.build(parsed(temperature=0, top_p=0.5, top_k=5).request, target)
+    assert msgspec.json.decode(sent.body).keys() == {"model", "max_tokens", "messages"}
+    assert [note.rule for note in sent.notes] == ["parameter-dropped"] * 3
+    assert adapter.build(parsed(temperature=1, top_p=1).request, target).notes == ()
+    assert adapter.build(parsed().request, target).notes == ()
+    older = adapter.build(parsed(temperature=0).request, replace(target, model="claude-haiku-4-5"))
+    assert msgspec.json.decode(older.body)["temperature"] == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"temperature": 0.5}, "`temperature` is deprecated for this model."),
+        ({"top_p": 0.5}, "`top_p` is deprecated for this model."),
+        ({"reasoning_effort": "high"}, "This model does not support the effort parameter."),
+    ],
+)
+def test_what_claude_turns_out_to_refuse_of_a_chat_client_is_left_out(given: dict[str, object], words: str) -> None:
+    target = Target("anthropic", "claude", PROFILES["anthropic"])
+    request = parsed(**given).request
+    error = msgspec.json.encode({"type": "error", "error": {"type": "invalid_request_error", "message": words}})
+    sent = adapters.adapter(target.profile).build(request, target)
+    cured = adapters.healed(request, target, sent, UpstreamRefused(words), error)
+    assert cured is not None
+    assert msgspec.json.decode(cured.sent.body).keys() == {"model", "max_tokens", "messages"}
+    assert [note.rule for note in cured.sent.notes] == ["parameter-dropped", "parameter-healed"]
+
+
 def test_what_anthropic_refuses_and_openai_takes_is_limited() -> None:
     anthropic = Target("anthropic", "claude", PROFILES["anthropic"])
     bare = {"type": "function", "function": {"name": "now", "parameters": {}}}
@@ -378,6 +412,26 @@ def test_what_anthropic_refuses_and_openai_takes_is_limited() -> None:
         ),
         ({"allOf": [{"required": ["a"]}]}, {"required": ["a"]}, []),
         ({"type": ["object", "null"]}, {}, []),
+        # `tools.0.custom.input_schema.properties: Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'`
+        (
+            {
+                "properties": {"a.b": {}, "filter[id]": {"type": "string"}},
+                "required": ["filter[id]", "a.b"],
+                "additionalProperties": False,
+            },
+            {
+                "properties": {"a.b": {}},
+                "required": ["a.b"],
+                "description": '(further properties: {"filter[id]":{"type":"string"}})',
+            },
+            ["schema-lowered"],
+        ),
+        (
+            {"properties": {"@id": {}}, "description": "D"},
+            {"properties": {}, "description": 'D (further properties: {"@id":{}})'},
+            ["schema-lowered"],
+        ),
+        ({"properties": []}, {"properties": []}, []),
     ],
 )
 def test_anthropic_is_told_the_root_of_a_schema_in_the_form_that_it_takes(
@@ -407,6 +461,33 @@ def test_a_strict_schema_of_alternatives_is_one_object_for_anthropic_too() -> No
     assert "strict" not in tool
     assert tool["input_schema"]["properties"] == {"a": {"type": "string"}}
     assert tool["input_schema"].keys() == {"type", "properties", "required"}
+
+
+@pytest.mark.parametrize("role", ["system", "developer"])
+def test_a_later_system_message_is_a_reminder_for_claude(role: str) -> None:
+    """`role 'system' is not supported on this model`, and where it is only right behind what the user said."""
+    said = [HELLO, {"role": "assistant", "content": "Hi."}, {"role": role, "content": "Now."}, HELLO]
+    target = Target("anthropic", "claude-haiku-4-5", PROFILES["anthropic"])
+    request, _ = repair(parsed(*said).request, target.profile)
+    sent = adapters.adapter(target.profile).build(request, target)
+    body = msgspec.json.decode(sent.body)
+    reminder = "<system-reminder>\nNow.\n</system-reminder>"
+    assert [(each["role"], each["content"][0]["text"]) for each in body["messages"]] == [
+        ("user", "Hello"), ("assistant", "Hi."), ("user", reminder), ("user", "Hello"),
+    ]  # fmt: skip
+    assert [(note.rule, note.message) for note in sent.notes] == [("system-in-place", 2)]
+
+
+@pytest.mark.parametrize(("last", "asked"), [("Once upon", True), (None, False)])
+def test_claude_is_asked_to_go_on_from_the_beginning_of_an_answer(last: str | None, asked: bool) -> None:
+    """`This model does not support assistant message prefill. The conversation must end with a user message.`"""
+    said = [HELLO, *([{"role": "assistant", "content": last}] if last else [])]
+    target = Target("anthropic", "claude-opus-4-6", PROFILES["anthropic"])
+    sent = adapters.adapter(target.profile).build(parsed(*said).request, target)
+    messages = msgspec.json.decode(sent.body)["messages"]
+    assert [each["role"] for each in messages] == ["user", *(["assistant", "user"] if asked else [])]
+    assert (messages[-1]["content"] == [{"type": "text", "text": "Continue."}]) == asked
+    assert [note.rule for note in sent.notes] == ["prefill-continued"] * asked
 
 
 def test_a_system_prompt_of_white_space_is_none() -> None:
