@@ -543,6 +543,19 @@ def test_the_codes_of_threads(client: Client, other_client: Client, served: Serv
     assert code(minimal.ask("Hi", **threaded())) == (400, "thread_unsupported_request")
 
 
+@pytest.mark.parametrize("mode", ["full", "append"])
+def test_a_new_thread_may_have_another_system_and_other_tools(client: Client, served: Served, mode: str) -> None:
+    """Also in a conversation that has gone on for long: only who continues a thread keeps to what it began with."""
+    served.upstream.always(CHAT, chat.text("ok"))
+    headers = {"x-conversation-id": "of threads", "x-conversation-mode": mode}
+    client.ask("Hi", system="Be brief.", tools=[TOOL], headers=headers, **threaded())
+    again = client.ask("Now otherwise.", system="Be kind.", tools=[CLOCK], headers=headers, **threaded())
+    assert again.status_code == 200, again.text
+    sent = served.sent()
+    assert (sent["messages"][0]["content"], sent["tools"][0]["function"]["name"]) == ("Be kind.", "get_time")
+    assert client.ask("More.", headers=headers, **threaded(again.json()["id"])).status_code == 200
+
+
 def test_a_thread_that_is_being_continued(client: Client, served: Served) -> None:
     gate = Gate()
     served.chat(chat.text("One."), sse_answer(chat.chunk({"content": "T"}), gate, *chat.ending("stop")))
