@@ -38,7 +38,7 @@ from conversations.store.database import Database
 from conversations.store.routes import Configuration, configuration
 from conversations.store.writes import Heartbeat
 from conversations.upstream import Upstreams
-from translation.errors import ConversationEnded, ShuttingDown, StoreUnavailable
+from translation.errors import ConversationEnded, StoreUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -134,8 +134,7 @@ class WebProcess:
 
     def _end_turns(self) -> None:
         if self.bridge is not None:
-            for turn in [turn for turns in self.bridge.running.values() for turn in turns]:
-                turn.end(ShuttingDown("the bridge is restarting", retry_after=1))
+            self.bridge.end()
 
     async def healthy(self) -> bool:
         """Whether a request would find its store: reads are answered, and the last write was."""
