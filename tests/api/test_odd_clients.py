@@ -98,6 +98,16 @@ def test_of_two_keys_the_one_that_is_known_counts(client: Client, path: str) -> 
         assert answer.status_code == status, answer.text
 
 
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/models", "/v1/conversations"])
+def test_a_key_that_is_sent_twice_is_one_everywhere(client: Client, served: Served, path: str) -> None:
+    """Some proxies add what the client has sent already."""
+    served.upstream.always(CHAT, chat.text("Hello."))
+    key = b"x-api-key: %b\r\nconnection: close\r\n" % client.api_key.encode()
+    asked = request(client, WHOLE if path == "/v1/messages" else b"\r\n", key)
+    asked = asked if path == "/v1/messages" else asked.replace(b"POST /v1/messages", b"GET " + path.encode())
+    assert b" 200 OK" in told(served, asked)
+
+
 @pytest.mark.parametrize("path", ["/v1/messages/", "/anthropic/v1/messages/", "/v1/messages/?beta=true"])
 def test_a_slash_at_the_end_of_a_path_is_none_of_it(client: Client, served: Served, path: str) -> None:
     served.chat(chat.text("Hello."))
