@@ -49,6 +49,7 @@ TICK_SECONDS = 1.0
 REPORT_SECONDS = 0.5
 LEASE_SECONDS = 10.0
 GARBAGE_SECONDS = 5.0
+BURIAL_SECONDS = 2.0  # that a start waits for
 
 
 class WebProcess:
@@ -173,7 +174,8 @@ class WebProcess:
         await self._load_prices()
         await self.bridge.hosted.shelf.load()
         await self._look_around()  # the last that may fail: until it is known, every process reads what is written
-        self._job(self._bury())
+        # Who asks at once is to find ended what was cut off; of very much the rest goes on beside.
+        await asyncio.wait((self._job(self._bury()),), timeout=BURIAL_SECONDS)
 
     async def _bury(self) -> None:
         try:
@@ -222,8 +224,10 @@ class WebProcess:
 
     # ------------------------------------------------------------ what runs all the time
 
-    def _job(self, coroutine: Any) -> None:
-        self._jobs.append(asyncio.get_running_loop().create_task(coroutine))
+    def _job(self, coroutine: Any) -> "asyncio.Task[None]":
+        job: asyncio.Task[None] = asyncio.get_running_loop().create_task(coroutine)
+        self._jobs.append(job)
+        return job
 
     async def _every(self, seconds: float, job: Any) -> None:
         while True:

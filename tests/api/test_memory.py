@@ -4,6 +4,7 @@ import json
 import re
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from datetime import timedelta
 from itertools import count, pairwise
 from pathlib import Path
@@ -870,6 +871,25 @@ def test_who_starts_after_a_crash_closes_what_it_left(serve: Serve, connect: Con
     dead.refresh_from_db()
     assert dead.seen_at.year == 1970, "nobody waited until it had not been seen for long"
     assert not [row for row in processes.exclude(pk=dead.pk) if row.seen_at.year == 1970]
+
+
+def test_who_starts_after_a_crash_serves_once_that_is_closed(serve: Serve, connect: Connect) -> None:
+    """What is appended at once follows what was asked when it crashed: it was left out until then."""
+    served = serve()
+    client = connect(served)
+    append = {"x-conversation-id": "crashed 0", "x-conversation-mode": "append"}
+    served.upstream.always(CHAT, sse_answer(chat.chunk({"content": "Hel"}), Silence()))
+    with ExitStack() as streams:
+        for number in range(20):
+            headers = append | {"x-conversation-id": f"crashed {number}"}
+            _, events = streams.enter_context(client.stream("Weather?", headers=headers))
+            until(events, "content_block_delta")
+        served.bridge.crash()
+    served.bridge.start()
+    assert not served.records.turns(client.api_key).filter(status="running").exists()
+    served.upstream.always(CHAT, chat.text("Dark."))
+    assert client.ask("Tonight?", headers=append).status_code == 200
+    assert [message["content"] for message in served.sent()["messages"]] == ["Weather?\nTonight?"]
 
 
 def _counted(client: Client, name: str) -> tuple[int, int]:
