@@ -892,6 +892,35 @@ def test_who_starts_after_a_crash_serves_once_that_is_closed(serve: Serve, conne
     assert [message["content"] for message in served.sent()["messages"]] == ["Weather?\nTonight?"]
 
 
+@pytest.mark.parametrize("call", [False, True])
+def test_what_is_appended_beside_a_process_that_died_follows_its_question(
+    serve: Serve, connect: Connect, call: bool
+) -> None:
+    """It was left out until a successor had started: whoever lives on the same machine can tell at once."""
+    first = serve()
+    second = serve(first.database_url, BRIDGE_HOME=str(first.bridge.home))
+    here = connect(first)
+    there = Client(second.bridge.url, here.api_key)
+    append = {"x-conversation-id": "beside", "x-conversation-mode": "append"}
+    said = chat.call_chunks(CALL) if call else [chat.chunk({"content": "It is"})]
+    first.chat(chat.text("Hello."), sse_answer(*said, Silence()), chat.text("Beside."))
+    here.ask("Hi.", headers=append, tools=[TOOL])
+    with here.stream("Weather?", headers=append) as (_, events):
+        until(events, "content_block_start")
+        # One that runs is no reason to wait, or to take it for lost.
+        assert there.ask("Beside?", headers=append).status_code == 200
+        assert "running" in first.records.turns(here.api_key).values_list("status", flat=True)
+    first.records.ended(here.api_key, 3)
+    first.chat(sse_answer(*said, Silence()), chat.text("Dark."))
+    with here.stream("And in Rome?", headers=append) as (_, events):
+        until(events, "content_block_start")
+        first.bridge.crash()
+    assert there.ask("Tonight?", headers=append).status_code == 200
+    told = json.dumps(first.sent()["messages"])
+    assert ("And in Rome?" in told, "call_1" in told) == (True, call)
+    there.close()
+
+
 def _counted(client: Client, name: str) -> tuple[int, int]:
     """How many calls a conversation says that it has, and how many it has."""
     return client.get(f"/v1/conversations/{name}")["tool_mappings"], len(client.mappings(name))
