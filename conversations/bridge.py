@@ -38,7 +38,14 @@ from conversations.store.routes import SaveLearned, SaveRest
 from conversations.turn import Turn
 from conversations.upstream import Upstreams
 from translation.adapter import Target
-from translation.errors import BridgeError, ConversationEnded, InvalidRequest, OverBudget, StoreUnavailable
+from translation.errors import (
+    BridgeError,
+    ConversationEnded,
+    InvalidRequest,
+    OverBudget,
+    ShuttingDown,
+    StoreUnavailable,
+)
 from translation.remedies import Remedy
 from translation.values import Note
 
@@ -89,12 +96,15 @@ class Bridge:
         self.catalog = Catalog(router, upstreams)
         upstreams.health.tell = self._tell_rest
         self.running: dict[int, set[Turn]] = {}  # by conversation
+        self.ended = False  # the process stops, and waits for nobody any more
         self.lost: list[CloseLost] = []  # turns whose end could not be stored, until it can
         self._tasks: set[asyncio.Task[None]] = set()
         self._ending: dict[tuple[int, str], set[asyncio.Task[None]]] = {}  # by key and conversation
 
     async def open(self, ask: Ask, *, anew: bool = False) -> Turn | Repeat:
         """A turn whose opening write is on its way; or, for the same request again, what stands in for it."""
+        if self.ended:
+            raise ShuttingDown  # a retry that has waited for another process
         self.upstreams.lane.sign = ask.received
         if self.running:
             await self.together()
@@ -229,6 +239,11 @@ class Bridge:
 
     def running_turn(self, conversation_id: int, turn_id: int) -> Turn | None:
         return next((turn for turn in self.running.get(conversation_id, ()) if turn.id == turn_id), None)
+
+    def end(self) -> None:
+        self.ended = True
+        for turn in [turn for turns in self.running.values() for turn in turns]:
+            turn.end(ShuttingDown())
 
     def end_conversation(self, conversation_id: int, error: BridgeError) -> None:
         """It was terminated or purged: nothing of it may be shown or stored any more."""

@@ -34,7 +34,7 @@ async def completed(
         return gone_on, chain(gone_on.messages)
     if base is None:
         return request, hashes
-    if request.thread is not None:
+    if request.thread is not None and request.thread.kind == "continue":
         await _same_fingerprint(state, request, base)
     stored = await state.path(conversation, base.answer_hash)
     if base.answer_hash and not stored:

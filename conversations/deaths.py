@@ -36,12 +36,24 @@ def live(home: Path, process: Process) -> IO[str] | None:
 
 def bury(home: Path) -> int:
     """Close the turns that the dead have left; how many there were."""
+    _mark(_dead(home / "processes"))
+    return close_abandoned()
+
+
+def bury_at_once(home: Path) -> int:
+    """The same for who lives on: the database hears of it only if somebody has died."""
     dead = _dead(home / "processes")
+    if not dead:
+        return 0
+    _mark(dead)
+    return close_abandoned()
+
+
+def _mark(dead: dict[int, datetime]) -> None:
     known = Process.objects.filter(pk__in=dead).values_list("pk", "started_at")
     # The same home may have had another database, with the same numbers.
     same = [number for number, started in known if started == dead[number]]
     Process.objects.filter(pk__in=same).update(seen_at=LONG_AGO)
-    return close_abandoned()
 
 
 def _dead(folder: Path) -> dict[int, datetime]:

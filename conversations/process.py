@@ -10,7 +10,10 @@ import logging
 import os
 import socket
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
+from pathlib import Path
 from typing import IO, Any
 
 from asgiref.sync import sync_to_async
@@ -38,7 +41,7 @@ from conversations.store.database import Database
 from conversations.store.routes import Configuration, configuration
 from conversations.store.writes import Heartbeat
 from conversations.upstream import Upstreams
-from translation.errors import ConversationEnded, ShuttingDown, StoreUnavailable
+from translation.errors import ConversationEnded, StoreUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +52,7 @@ TICK_SECONDS = 1.0
 REPORT_SECONDS = 0.5
 LEASE_SECONDS = 10.0
 GARBAGE_SECONDS = 5.0
+BURIAL_SECONDS = 2.0  # that a start waits for
 
 
 class WebProcess:
@@ -71,7 +75,7 @@ class WebProcess:
         self.started = False
         self.stopping = False
         self._starting: asyncio.Task[None] | None = None
-        self._jobs: list[asyncio.Task[None]] = []
+        self._jobs: list[asyncio.Task[Any]] = []
         self._sign: IO[str] | None = None  # of life
         self._seen: set[int] = set()
         self._routes_changed = False
@@ -134,8 +138,7 @@ class WebProcess:
 
     def _end_turns(self) -> None:
         if self.bridge is not None:
-            for turn in [turn for turns in self.bridge.running.values() for turn in turns]:
-                turn.end(ShuttingDown("the bridge is restarting", retry_after=1))
+            self.bridge.end()
 
     async def healthy(self) -> bool:
         """Whether a request would find its store: reads are answered, and the last write was."""
@@ -171,18 +174,21 @@ class WebProcess:
         self.bridge = Bridge(
             self.store, State(self.store, rows), upstreams, router, self.limits, self.meter, rows, settings
         )
+        self.bridge.state.bury = partial(self._bury, deaths.bury_at_once)
         await self._load_prices()
         await self.bridge.hosted.shelf.load()
         await self._look_around()  # the last that may fail: until it is known, every process reads what is written
-        self._job(self._bury())
+        # Who asks at once is to find ended what was cut off; of very much the rest goes on beside.
+        await asyncio.wait((self._job(self._bury()),), timeout=BURIAL_SECONDS)
 
-    async def _bury(self) -> None:
+    async def _bury(self, how: Callable[[Path], int] = deaths.bury) -> int:
         try:
-            closed = await sync_to_async(deaths.bury)(self.conf.home)
+            closed = await sync_to_async(how)(self.conf.home)
         except DatabaseError as error:
             log.warning("the turns of dead processes are left to the reconciler: %s", error)
-        else:
-            log.log(logging.WARNING if closed else logging.DEBUG, "closed %s turns of processes that died", closed)
+            return 0
+        log.log(logging.WARNING if closed else logging.DEBUG, "closed %s turns of processes that died", closed)
+        return closed
 
     async def _look_around(self) -> None:
         if self.bridge is not None:
@@ -223,8 +229,10 @@ class WebProcess:
 
     # ------------------------------------------------------------ what runs all the time
 
-    def _job(self, coroutine: Any) -> None:
-        self._jobs.append(asyncio.get_running_loop().create_task(coroutine))
+    def _job(self, coroutine: Any) -> "asyncio.Task[Any]":
+        job: asyncio.Task[Any] = asyncio.get_running_loop().create_task(coroutine)
+        self._jobs.append(job)
+        return job
 
     async def _every(self, seconds: float, job: Any) -> None:
         while True:

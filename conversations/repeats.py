@@ -23,7 +23,7 @@ from conversations.store.writes import ConversationRow
 from translation import adapters
 from translation.accumulator import Accumulator, unfolded
 from translation.client.identity import Identity
-from translation.errors import BridgeError, ConversationEnded, ThreadRefused
+from translation.errors import BridgeError, ConversationEnded, ShuttingDown, ThreadRefused
 from translation.events import Finished, MessageStart, MessageStop, ToolStarted, WireEvent
 from translation.values import Note, Usage
 
@@ -157,6 +157,8 @@ class Repeat:
             awaited = holder.conversation.id
             if await self._attached(holder):
                 break
+            if self._bridge.ended:
+                raise ShuttingDown
             if not await self._left_behind(holder):
                 await asyncio.sleep(LOOK_SECONDS)
         if holder is None and awaited is not None:

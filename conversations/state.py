@@ -6,7 +6,7 @@ write.
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from hashlib import blake2b
 from itertools import filterfalse, repeat, takewhile
@@ -52,6 +52,7 @@ class State:
         self._hashes: Recent[tuple[int, bytes], Found] = Recent(POINTERS)
         self._sent: OrderedDict[int, Sent] = OrderedDict()
         self._sent_size = 0
+        self.bury: Callable[[], Awaitable[int]] = _nobody  # closes turns that processes left which have just died
         self.hits = 0  # requests that the cache could answer
         self.misses = 0
 
@@ -94,7 +95,12 @@ class State:
     async def _last(self, conversation: Conversation) -> tuple[Answer | None, Answer | None]:
         if not conversation.stored:
             return None, None
-        return await self._store.read(partial(answers.last_said, conversation_id=conversation.row.id), (None, None))
+        job = partial(answers.last_said, conversation_id=conversation.row.id)
+        nothing: tuple[Answer | None, Answer | None, bool] = (None, None, False)
+        last, cut, running = await self._store.read(job, nothing)
+        if running and await self.bury():
+            last, cut, _ = await self._store.read(job, nothing)
+        return last, cut
 
     async def _recognise(self, key: int, tools: Sequence[str], hashes: Sequence[bytes]) -> Found | None:
         """By calls, also those that the bridge ran: of an answer that was cut off they are all that is stored."""
@@ -282,6 +288,10 @@ class State:
                 del self._conversations[name]
             if (sent := self._sent.pop(number, None)) is not None:
                 self._sent_size -= len(sent.body)
+
+
+async def _nobody() -> int:
+    return 0
 
 
 def _from(conversation: Conversation, base: Answer | None, cut: Answer | None = None) -> Resolved:

@@ -221,3 +221,6 @@ class Overloaded(OwnFault):
 class ShuttingDown(OwnFault):
     status = 529
     type = "overloaded_error"
+
+    def __init__(self) -> None:
+        super().__init__("the bridge is restarting", retry_after=1)

@@ -52,6 +52,7 @@ class Requests(HttpToolsProtocol):
     _between = 0  # bytes since a head was whole, or something of a body came
     _late: TimerHandle | None = None
     _leave: Callable[[], None] | None = None
+    _answered: RequestResponseCycle | None = None  # the one that is answered now, or was last
     _idle_until = 0.0
 
     def connection_made(self, transport: BaseTransport) -> None:
@@ -159,6 +160,7 @@ class Requests(HttpToolsProtocol):
         return cycle
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._answered = cycle
         if cycle.scope["http_version"] == "1.0":
             app = _closed(cycle, app)
         else:
@@ -203,6 +205,9 @@ class Requests(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._came()
         super().connection_lost(exc)
+        if (cycle := self._answered) is not None and not cycle.response_complete:
+            cycle.disconnected = True  # uvicorn tells only the last that came, which may wait behind it
+            cycle.message_event.set()
         if self._leave is not None:
             self._leave()
 

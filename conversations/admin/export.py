@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from conversations.admin import hops, stored
 from conversations.admin.toolchain import Index
 from conversations.models import Conversation, ToolMapping, Turn, UsageEntry
+from conversations.store.reads import Stored
+from translation.client.stored import is_content
 
 COLUMNS = ("tool_use_id", "tool_name", "status", "request_id", "upstream", "model", "upstream_call_id", "is_error",
            "result_size", "created_at", "answered_at", "latency_ms", "arguments")  # fmt: skip
@@ -18,15 +20,21 @@ FORMULAS = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would run what begi
 
 
 def requests(conversation: Conversation, index: Index) -> Iterator[bytes]:
-    """The last request of each branch, a line of JSON each: everything that was said is in one of them."""
+    """The last request of each branch, a line of JSON each: everything that was said is in one of them. One of which
+    not all is kept (any more), could not be sent again."""
     continued = set(index.follows.values())
     tips = [turn for turn in index.numbers if turn not in continued]
     for turn in conversation.turns.filter(pk__in=tips).order_by("pk").iterator(chunk_size=20):
-        yield _request(conversation, turn) + b"\n"
+        path = stored.path(conversation, turn.head_hash)
+        if _is_kept(turn, path):
+            yield _request(conversation, turn, path) + b"\n"
 
 
-def _request(conversation: Conversation, turn: Turn) -> bytes:
-    path = stored.path(conversation, turn.head_hash)
+def _is_kept(turn: Turn, path: list[Stored]) -> bool:
+    return all(is_content(item.content) for item in path) if path else not turn.head_hash
+
+
+def _request(conversation: Conversation, turn: Turn, path: list[Stored]) -> bytes:
     system, tools = stored.blob(conversation, turn.system_digest), stored.blob(conversation, turn.tools_digest)
     return hops.received(turn, hops.Context([(item.role, item.content) for item in path], system, tools))
 

@@ -33,10 +33,13 @@ def export_page(admin: Any, request: HttpRequest, row: Conversation) -> HttpResp
         question = Question(title, f"{text} It is written down that you did it.", "Download", facts,
                             back=cells.url(row, "toolchain_page"))  # fmt: skip
         return confirmed(admin, request, question, str)
+    body = b"".join(export.requests(row, index_of(row))) if form == "jsonl" else b""
+    if form == "jsonl" and not body:
+        messages.error(request, "What was said is no longer stored.")
+        return HttpResponseRedirect(cells.url(row, "toolchain_page"))
     admin.log_change(request, row, f"Exported as {form}")
     match form:
         case "jsonl":
-            body = b"".join(export.requests(row, index_of(row)))
             return _file(HttpResponse(body, content_type="application/x-ndjson"), f"conversation-{row.pk}.jsonl")
         case "csv":
             mappings = row.tool_mappings.select_related("turn").only(*_columns()).order_by("pk")

@@ -6,6 +6,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.http import content_disposition_header
 
+from conversations import answered
 from conversations.admin import hops, stored, toolchain
 from conversations.admin.bundle import bundle
 from conversations.admin.content import pretty, reads_content
@@ -13,7 +14,7 @@ from conversations.admin.diffs import Diff, diff
 from conversations.admin.replay_page import may_replay
 from conversations.admin.replayed import replayed
 from conversations.admin.toolchain_page import log_opening
-from conversations.models import Turn
+from conversations.models import Message, Turn
 from conversations.store.packing import unpacked
 
 JSON = ("content-type", "application/json")
@@ -31,7 +32,8 @@ def hops_page(admin: Any, request: HttpRequest, object_id: str) -> HttpResponse:
     if turn is None or not admin.has_view_permission(request, turn):
         raise Http404
     readable = reads_content(request)
-    shown = _hops(turn, readable=readable)
+    answer = answered.answer(turn)
+    shown = _hops(turn, answer, readable=readable)
     if readable and (form := request.GET.get("as")):
         return _taken_away(request, turn, shown, form)
     if readable:
@@ -51,7 +53,7 @@ def hops_page(admin: Any, request: HttpRequest, object_id: str) -> HttpResponse:
         "waterfall": hops.waterfall(turn, calls),
         "calls": calls,
         "headers": hops.headers(bytes(turn.headers)),
-        "answer": turn.messages.exclude(message_id="").defer("content").first(),
+        "answer": answer,
         "neighbours": _neighbours(turn),
         "difference": _difference(turn, shown, request.GET.get("diff", "")) if readable else None,
         "diff_name": request.GET.get("diff", ""),
@@ -61,7 +63,7 @@ def hops_page(admin: Any, request: HttpRequest, object_id: str) -> HttpResponse:
     return TemplateResponse(request, "admin/conversations/turn/hops.html", values)
 
 
-def _hops(turn: Turn, *, readable: bool) -> tuple[hops.Hop, ...]:
+def _hops(turn: Turn, answer: Message | None, *, readable: bool) -> tuple[hops.Hop, ...]:
     conversation = turn.conversation
     stored_path = stored.path(conversation, turn.head_hash)
     context = hops.Context(
@@ -69,7 +71,6 @@ def _hops(turn: Turn, *, readable: bool) -> tuple[hops.Hop, ...]:
         stored.blob(conversation, turn.system_digest),
         stored.blob(conversation, turn.tools_digest),
     )
-    answer = turn.messages.exclude(message_id="").first()
     meta, came = dict(hops.headers(bytes(turn.sent_meta))), dict(hops.headers(bytes(turn.answer_meta)))
     sent = stored.sent(turn)
     sides = (

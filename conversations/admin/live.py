@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from conversations.admin import cells
 from conversations.admin.toolchain import Buffer
+from conversations.answered import given_before
 from conversations.models import (
     Conversation,
     ExecutionStatus,
@@ -108,6 +109,8 @@ class Tail:
             "started_at",
             "error_type",
             "error_message",
+            "answer_hash",
+            "conversation",
         )
         rows = list(Turn.objects.filter(new, conversation=self.conversation).only(*columns).order_by("-pk")[:TURNS])
         running = [row.pk for row in rows if row.status == "running"]
@@ -153,6 +156,8 @@ def _contents(rows: list[Turn]) -> dict[int, bytes]:
     found: list[tuple[int, Buffer]] = list(LiveSnapshot.objects.filter(turn__in=running).values_list("turn", "content"))
     answers = Message.objects.filter(turn__in=ended).exclude(message_id="")
     found += list(answers.values_list("turn", "content"))
+    told = {turn for turn, _ in found}
+    found += [(row.turn_id, row.content) for row in given_before([row for row in rows if row.pk not in told])]
     return {turn: unseal(bytes(content)) for turn, content in found}
 
 

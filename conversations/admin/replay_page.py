@@ -14,6 +14,7 @@ from conversations.admin import cells, toolchain
 from conversations.admin.content import reads_content, shown
 from conversations.admin.diffs import diff
 from conversations.admin.toolchain_page import log_opening
+from conversations.answered import answer
 from conversations.comparison import compare
 from conversations.models import Replay, Turn
 from conversations.process import current
@@ -112,8 +113,7 @@ def compare_page(admin: Any, request: HttpRequest, object_id: str) -> HttpRespon
     turn, readable = row.turn, reads_content(request)
     if readable:
         log_opening(admin, request, row.conversation)
-    answer = turn.messages.exclude(message_id="").first()
-    compared = compare(turn, answer, row)
+    compared = compare(turn, answer(turn), row)
     before, after = compared.before, compared.after
     values = admin.admin_site.each_context(request) | {
         "title": f"Replay of {turn.request_id}",

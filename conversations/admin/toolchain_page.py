@@ -20,6 +20,7 @@ from conversations.admin import cells, context, flags, stored, toolchain
 from conversations.admin.content import reads_content
 from conversations.admin.graph import Graph, graph
 from conversations.admin.stored import CONTENT
+from conversations.answered import given_before
 from conversations.models import Conversation, Message, ToolMapping, Turn
 from conversations.secrets import opened
 from conversations.store import packing
@@ -162,11 +163,14 @@ def _place(row: ToolMapping) -> tuple[int, int]:
 def _rows(conversation: Conversation, turns: list[int], mappings: list[ToolMapping]) -> toolchain.Rows:
     answering = {row.answered_turn for row in mappings if row.turn_id in set(turns) and row.answered_turn}
     messages = Message.objects.filter(conversation=conversation, turn__in={*turns, *answering})
+    said = list(messages.order_by("turn", "depth"))
+    answered = {row.turn_id for row in said if row.message_id}
     shown = list(conversation.turns.filter(pk__in=turns).defer(*HEAVY).order_by("pk"))
+    said += given_before([turn for turn in shown if turn.pk not in answered])
     return toolchain.Rows(
         shown,
         mappings,
-        list(messages.order_by("turn", "depth")),
+        said,
         _digests(conversation, mappings),
         _agents(conversation, mappings),
     )

@@ -6,8 +6,7 @@ from typing import Any
 from django.http import HttpRequest, JsonResponse
 from ninja import Router
 
-from conversations.api.cold import PAGE, limited, page, speaks_openai
-from conversations.callers import digests_of
+from conversations.api.cold import PAGE, limited, page, shown, speaks_openai
 from conversations.limits import allowed
 from conversations.process import current
 from conversations.routing import CLAUDE_FAMILIES, Offer
@@ -39,8 +38,7 @@ async def model(request: HttpRequest, model_id: str) -> JsonResponse:
 
 
 async def _caller(request: HttpRequest) -> KeyRow:
-    headers = {name.lower(): value for name, value in request.headers.items()}
-    return await current().callers.authenticate(digests_of(headers))
+    return await current().callers.authenticate(shown(request))
 
 
 def _may_use(key: KeyRow, model: str) -> bool:

@@ -51,6 +51,7 @@ class _Meta(Struct, frozen=True):
 _META = msgspec.json.Decoder(_Meta)
 _NOTES = msgspec.json.Decoder(tuple[Note, ...])
 LOOK_AT = 1_000  # turns
+BESIDE = 100  # turns of one conversation, after its last answer
 ANSWER = """
 SELECT c.id, c.external_id, t.id, t.status, t.head_hash, t.answer_hash, t.system_digest, t.tools_digest, t.stop_reason
 FROM conversations_turn t JOIN conversations_conversation c ON c.id = t.conversation_id AND c.ended_at IS NULL """
@@ -72,15 +73,18 @@ def last_answer(db: Database, conversation_id: int) -> Answer | None:
     return _answer(db.query(ANSWER + where, (conversation_id,)))
 
 
-def last_said(db: Database, conversation_id: int) -> tuple[Answer | None, Answer | None]:
+def last_said(db: Database, conversation_id: int) -> tuple[Answer | None, Answer | None, bool]:
     """The newest turn that has an answer, and the newest after it that was cut off: its question was said all the same.
+    And whether others after it run still.
 
     Not one that was refused before anything was shown: whoever asked knows that it was not taken.
     """
     last = last_answer(db, conversation_id)
-    where = """WHERE t.conversation_id = %s AND t.id > %s AND (t.status = 'aborted' OR t.status = 'error'
-        AND (t.http_status = 0 OR t.stream AND t.first_token_ms > 0)) ORDER BY t.id DESC LIMIT 1"""
-    return last, _answer(db.query(ANSWER + where, (conversation_id, last.turn if last else 0)))
+    where = """WHERE t.conversation_id = %s AND t.id > %s AND (t.status IN ('running', 'aborted') OR t.status = 'error'
+        AND (t.http_status = 0 OR t.stream AND t.first_token_ms > 0)) ORDER BY t.id DESC LIMIT %s"""
+    rows = db.query(ANSWER + where, (conversation_id, last.turn if last else 0, BESIDE))
+    cut = [row for row in rows if row[3] != "running"]
+    return last, _answer(cut), len(cut) < len(rows)
 
 
 def newest_equal(db: Database, key: int, since: int, asked: tuple[object, ...]) -> Answer | None:

@@ -7,7 +7,8 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
-from conversations.models import ApiKey, Change, Conversation, ToolMapping, Turn, UsageEntry
+from conversations.contents import outline, purge
+from conversations.models import ApiKey, Change, Conversation, Message, ToolMapping, Turn, UsageEntry
 from tests.admin import rows
 
 pytestmark = pytest.mark.django_db
@@ -112,6 +113,21 @@ def test_an_export_can_be_sent_again(browser: Client, conversation: Conversation
     assert request == {"model": "claude-sonnet-4-5", "max_tokens": 5, "messages": [
         {"role": "user", "content": [{"type": "text", "text": "hi"}]}]}  # fmt: skip
     assert LogEntry.objects.filter(change_message="Exported as jsonl").exists()
+
+
+def test_what_is_no_longer_kept_is_not_exported(browser: Client, conversation: Conversation) -> None:
+    """It was lines of kinds and sizes, which nobody can send."""
+    turn = conversation.turns.get()
+    asked = {"role": "user", "message_id": "", "content": b'[{"type":"text","text":"hi"}]'}
+    kept, gone = (rows.an_answer(turn, number, **asked) for number in (98, 99))
+    gone.content = outline(bytes(kept.content))
+    Message.objects.bulk_create([kept, gone])
+    rows.a_turn(conversation, 2, head_hash=kept.chain_hash).save(force_insert=True)
+    Turn.objects.filter(pk=turn.pk).update(head_hash=gone.chain_hash)
+    (line,) = browser.post(f"{PAGE}/export/?form=jsonl").text.splitlines()
+    assert json.loads(line)["messages"][0]["content"] == [{"type": "text", "text": "hi"}]
+    purge(conversation)
+    assert "What was said is no longer stored." in browser.post(f"{PAGE}/export/?form=jsonl", follow=True).text
 
 
 def test_a_table_of_tool_calls_runs_no_formula(browser: Client, outsider: Client, conversation: Conversation) -> None:

@@ -13,7 +13,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from conversations.admin import toolchain_page
-from conversations.models import Conversation, Message, ToolMapping, Turn, UsageEntry
+from conversations.admin.live import Tail
+from conversations.models import Conversation, Message, Replay, ToolMapping, Turn, UsageEntry
+from conversations.store import packing
 from tests.admin import rows
 
 pytestmark = pytest.mark.django_db
@@ -165,6 +167,28 @@ def test_every_hop_is_shown_and_compared(browser: Client, turn: Turn) -> None:
     assert "v1/messages" in browser.get(f"{HOPS}?as=curl-received").text
     assert "$UPSTREAM_BASE_URL" in browser.get(f"{HOPS}?as=curl-sent").text
     assert browser.get(f"{HOPS}?as=nonsense").status_code == 404
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_an_answer_that_was_given_before_is_each_turns(browser: Client, turn: Turn, packed: bool) -> None:
+    """A model that says the same at the same place: the store has it once."""
+    said = Message.objects.get()
+    again = rows.a_turn(turn.conversation, 2, status="complete", stop_reason="end_turn", answer_hash=said.chain_hash)
+    again.save(force_insert=True)
+    if packed:  # a client brought a whole history that ends with it
+        said.content = packing.pack([("user", b"q", b"[]"), ("assistant", bytes(said.chain_hash), bytes(said.content))])
+        said.span, said.message_id = 2, ""
+        said.save()
+    hops = browser.get(HOPS.replace("/1/", "/2/")).text
+    delivered = hops.partition("4. Delivered")[2]
+    assert (again.message_id in delivered, "done" in delivered) == (True, True)
+    shown = browser.get(CHAIN).text.partition('id="turn-2"')[2]
+    assert "done" in shown
+    told = Tail(turn.conversation_id, turn.pk).news()
+    assert told is not None
+    assert b"done" in told
+    row = Replay.objects.create(conversation=turn.conversation, turn=again, target="x/y", exact=True)
+    assert "done" in browser.get(f"/admin/conversations/replay/{row.pk}/compare/").text
 
 
 def test_tokens_that_went_in_are_the_same_figure_on_every_page(browser: Client, turn: Turn) -> None:

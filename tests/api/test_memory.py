@@ -4,6 +4,7 @@ import json
 import re
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from datetime import timedelta
 from itertools import count, pairwise
 from pathlib import Path
@@ -543,6 +544,19 @@ def test_the_codes_of_threads(client: Client, other_client: Client, served: Serv
     assert code(minimal.ask("Hi", **threaded())) == (400, "thread_unsupported_request")
 
 
+@pytest.mark.parametrize("mode", ["full", "append"])
+def test_a_new_thread_may_have_another_system_and_other_tools(client: Client, served: Served, mode: str) -> None:
+    """Also in a conversation that has gone on for long: only who continues a thread keeps to what it began with."""
+    served.upstream.always(CHAT, chat.text("ok"))
+    headers = {"x-conversation-id": "of threads", "x-conversation-mode": mode}
+    client.ask("Hi", system="Be brief.", tools=[TOOL], headers=headers, **threaded())
+    again = client.ask("Now otherwise.", system="Be kind.", tools=[CLOCK], headers=headers, **threaded())
+    assert again.status_code == 200, again.text
+    sent = served.sent()
+    assert (sent["messages"][0]["content"], sent["tools"][0]["function"]["name"]) == ("Be kind.", "get_time")
+    assert client.ask("More.", headers=headers, **threaded(again.json()["id"])).status_code == 200
+
+
 def test_a_thread_that_is_being_continued(client: Client, served: Served) -> None:
     gate = Gate()
     served.chat(chat.text("One."), sse_answer(chat.chunk({"content": "T"}), gate, *chat.ending("stop")))
@@ -857,6 +871,54 @@ def test_who_starts_after_a_crash_closes_what_it_left(serve: Serve, connect: Con
     dead.refresh_from_db()
     assert dead.seen_at.year == 1970, "nobody waited until it had not been seen for long"
     assert not [row for row in processes.exclude(pk=dead.pk) if row.seen_at.year == 1970]
+
+
+def test_who_starts_after_a_crash_serves_once_that_is_closed(serve: Serve, connect: Connect) -> None:
+    """What is appended at once follows what was asked when it crashed: it was left out until then."""
+    served = serve()
+    client = connect(served)
+    append = {"x-conversation-id": "crashed 0", "x-conversation-mode": "append"}
+    served.upstream.always(CHAT, sse_answer(chat.chunk({"content": "Hel"}), Silence()))
+    with ExitStack() as streams:
+        for number in range(20):
+            headers = append | {"x-conversation-id": f"crashed {number}"}
+            _, events = streams.enter_context(client.stream("Weather?", headers=headers))
+            until(events, "content_block_delta")
+        served.bridge.crash()
+    served.bridge.start()
+    assert not served.records.turns(client.api_key).filter(status="running").exists()
+    served.upstream.always(CHAT, chat.text("Dark."))
+    assert client.ask("Tonight?", headers=append).status_code == 200
+    assert [message["content"] for message in served.sent()["messages"]] == ["Weather?\nTonight?"]
+
+
+@pytest.mark.parametrize("call", [False, True])
+def test_what_is_appended_beside_a_process_that_died_follows_its_question(
+    serve: Serve, connect: Connect, call: bool
+) -> None:
+    """It was left out until a successor had started: whoever lives on the same machine can tell at once."""
+    first = serve()
+    second = serve(first.database_url, BRIDGE_HOME=str(first.bridge.home))
+    here = connect(first)
+    there = Client(second.bridge.url, here.api_key)
+    append = {"x-conversation-id": "beside", "x-conversation-mode": "append"}
+    said = chat.call_chunks(CALL) if call else [chat.chunk({"content": "It is"})]
+    first.chat(chat.text("Hello."), sse_answer(*said, Silence()), chat.text("Beside."))
+    here.ask("Hi.", headers=append, tools=[TOOL])
+    with here.stream("Weather?", headers=append) as (_, events):
+        until(events, "content_block_start")
+        # One that runs is no reason to wait, or to take it for lost.
+        assert there.ask("Beside?", headers=append).status_code == 200
+        assert "running" in first.records.turns(here.api_key).values_list("status", flat=True)
+    first.records.ended(here.api_key, 3)
+    first.chat(sse_answer(*said, Silence()), chat.text("Dark."))
+    with here.stream("And in Rome?", headers=append) as (_, events):
+        until(events, "content_block_start")
+        first.bridge.crash()
+    assert there.ask("Tonight?", headers=append).status_code == 200
+    told = json.dumps(first.sent()["messages"])
+    assert ("And in Rome?" in told, "call_1" in told) == (True, call)
+    there.close()
 
 
 def _counted(client: Client, name: str) -> tuple[int, int]:

@@ -98,6 +98,33 @@ def test_of_two_keys_the_one_that_is_known_counts(client: Client, path: str) -> 
         assert answer.status_code == status, answer.text
 
 
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/models", "/v1/conversations"])
+def test_a_key_that_is_sent_twice_is_one_everywhere(client: Client, served: Served, path: str) -> None:
+    """Some proxies add what the client has sent already."""
+    served.upstream.always(CHAT, chat.text("Hello."))
+    key = b"x-api-key: %b\r\nconnection: close\r\n" % client.api_key.encode()
+    asked = request(client, WHOLE if path == "/v1/messages" else b"\r\n", key)
+    asked = asked if path == "/v1/messages" else asked.replace(b"POST /v1/messages", b"GET " + path.encode())
+    assert b" 200 OK" in told(served, asked)
+
+
+def test_who_leaves_with_requests_in_line_is_no_error(client: Client, served: Served) -> None:
+    """Only the last of them was told that its client had gone: the log had an error and a traceback for each."""
+    asked = request(client, WHOLE, b"")
+    for answer in (sse_answer(Silence()), chat.streamed_text("Hel", Silence())):
+        served.chat(answer)
+        before = served.bridge.log.read_text()
+        stream = json.dumps(body("Hi", stream=True)).encode()
+        first = request(client, b"content-length: %d\r\n\r\n%b" % (len(stream), stream), b"")
+        with closing(socket.create_connection(("127.0.0.1", served.bridge.port), timeout=10)) as sock:
+            sock.sendall(first + asked * 2)
+            (sent,) = served.upstream.wait_for_requests(1)
+        assert sent.abandoned.wait(5)
+        served.upstream.reset()
+        served.records.ended(client.api_key, served.records.turns(client.api_key).count())
+        assert "ERROR" not in served.bridge.log.read_text().removeprefix(before)
+
+
 @pytest.mark.parametrize("path", ["/v1/messages/", "/anthropic/v1/messages/", "/v1/messages/?beta=true"])
 def test_a_slash_at_the_end_of_a_path_is_none_of_it(client: Client, served: Served, path: str) -> None:
     served.chat(chat.text("Hello."))

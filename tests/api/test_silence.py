@@ -169,6 +169,25 @@ def test_a_server_that_stops_lets_turns_end_and_refuses_new_ones(serve: Serve, c
     assert [turn.status for turn in served.records.turns(client.api_key)] == ["complete"]
 
 
+def test_a_retry_that_waits_for_another_process_ends_with_its_own(serve: Serve, connect: Connect) -> None:
+    """It is no turn of the process that stops: it was cut off without a word when the time was up."""
+    running = serve()
+    stopping = serve(running.database_url, BRIDGE_HOLD_SECONDS="0.2", BRIDGE_PING_SECONDS="1")
+    client, headers = connect(running), {"x-conversation-id": "both"}
+    other = Client(stopping.bridge.url, client.api_key)
+    running.chat(chat.streamed_text("Hel", Silence()))
+    with client.stream("Hi", headers=headers) as (_, first):
+        until(first, "content_block_delta")
+        with other.stream("Hi", headers=headers) as (_, events):
+            seen = until(events, "ping")
+            ending = threading.Thread(target=stopping.bridge.stop)
+            ending.start()
+            seen += list(events)
+    ending.join()
+    other.close()
+    assert (seen[-1].name, seen[-1].data["error"]["type"]) == ("error", "overloaded_error")
+
+
 def _leaving(served: Served, client: Client, *, stream: bool) -> socket.socket:
     """A request over a socket of its own, which can be closed at any time."""
     request = httpx.Request(

@@ -7,6 +7,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db.models import Q
 
 from conversations import replay, wording
+from conversations.answered import answer
 from conversations.comparison import Comparison, compare
 from conversations.models import Turn
 from translation.errors import BridgeError
@@ -29,9 +30,8 @@ class Command(BaseCommand):
             row = replay.run_alone(found, target, f"{getuser()} (command)")
         except BridgeError as error:
             raise CommandError(error.message) from error
-        answer = found.messages.exclude(message_id="").first()
         self.stdout.write(f"stored as replay {row.pk}, {'byte for byte' if row.exact else 'made anew'}\n")
-        self.stdout.write(wording.harmless(report(compare(found, answer, row))))
+        self.stdout.write(wording.harmless(report(compare(found, answer(found), row))))
 
     def _say_cost(self, turn: Turn, target: str) -> None:
         means = replay.means()
