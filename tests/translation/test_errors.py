@@ -5,7 +5,7 @@ import inspect
 import pytest
 
 from translation import errors
-from translation.errors import BridgeError, ClientFault, OwnFault, StoreUnavailable, UpstreamFault
+from translation.errors import BridgeError, ClientFault, OwnFault, ShuttingDown, StoreUnavailable, UpstreamFault
 
 CLASSES = [found for _, found in inspect.getmembers(errors, inspect.isclass) if issubclass(found, BridgeError)]
 LEAVES = [found for found in CLASSES if found not in (BridgeError, ClientFault, UpstreamFault, OwnFault)]
@@ -61,3 +61,9 @@ def test_error_keeps_what_it_was_told() -> None:
     )
     assert StoreUnavailable().retry_after == 2.0
     assert StoreUnavailable("x", retry_after=7).message == "x"
+
+
+@pytest.mark.parametrize("error", [StoreUnavailable(), ShuttingDown()])
+def test_who_finds_the_bridge_away_is_told_when_to_come_back(error: OwnFault) -> None:
+    assert error.message
+    assert error.retry_after
