@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from bench import bodies, load, machine
+from bench import bodies, load
 from bench.targets import PROJECT, Running
 
 DONE = re.compile(r"(\d+) conversations deleted, .* (\d+) rows in all; the longest transaction took ([\d.]+) ms")
@@ -28,13 +28,8 @@ def measure(target: Running, purge: Purge) -> dict[str, float]:
     before = _live(target, purge.seconds)
     said: list[str] = []
     started = time.perf_counter()
-
-    def work() -> None:
-        # On any core, as a worker: on that of the load alone it would be the load that waits for it.
-        machine.pin(machine.CORES)
-        said.append(_run(purge, "manage.py", "purge_inactive", f"--seconds={purge.budget}"))
-
-    thread = threading.Thread(target=work)
+    command = ("manage.py", "purge_inactive", f"--seconds={purge.budget}")
+    thread = threading.Thread(target=lambda: said.append(_run(purge, *command)))
     thread.start()
     during: list[dict[str, float]] = []
     while thread.is_alive():
