@@ -23,7 +23,7 @@ LARGE = 1_000_000  # bytes of a request: some ten milliseconds of work
 MESSAGE = 500  # bytes that are as much work as what there is to do for each message
 TURN_SECONDS, SHORT_TURN_SECONDS = 0.001, 0.0001
 FELT = 0.01  # seconds of a step that others feel
-REST, LONGEST_REST = 4.0, 0.5  # after such a step: as a multiple of what it took; seconds
+REST, LONGEST_REST = 4.0, 2.0  # after such a step: as a multiple of what it took; seconds
 
 sys.setswitchinterval(TURN_SECONDS)
 
