@@ -17,13 +17,13 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.api.conftest import Connect, Serve, Served
+from tests.api.conftest import Connect, Serve
 from tests.servers import chat
 from tests.servers.client import TOOL, Client, body
 from tests.servers.script import Answer, Raw, Recorded, Silence, sse_answer
 from tests.servers.upstream import ScriptedUpstream
 from tests.torture.ledger import SCALE, Proof, sized
-from tests.torture.load import Load
+from tests.torture.load import Load, Reply
 
 FULL = SCALE is not None
 CONNECTIONS = sized(1_000, 100)
@@ -31,6 +31,8 @@ MESSAGES = sized(100_000, 2_000)
 TOOLS = sized(10_000, 500)
 MEGABYTES = 31 if FULL else 8
 RATE = 20 if FULL else 5
+ROUNDS = 5 if FULL else 1  # of each: a few seconds of anything are too short for a median that stays within a fifth
+CALM = 3 if FULL else 0.5  # seconds before each, which tell what is usual
 SLOWEST = 5.0 if FULL else 20.0  # seconds that another client may ever wait
 SHARE = 1.2  # of their usual median; the suite's machine has other work, and is asked for nothing that is timed
 ENDLESS = "claude-opus-4-1"  # the model that never stops
@@ -158,7 +160,7 @@ def another_process() -> ProcessPoolExecutor:
 
 
 @pytest.mark.proves("abuse")
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 def test_the_others_go_on_and_memory_is_bounded(
     serve: Serve, connect: Connect, around: Upstream, pouring: str, elsewhere: Executor, proof: Proof
 ) -> None:
@@ -167,14 +169,18 @@ def test_the_others_go_on_and_memory_is_bounded(
     abuser, other = connect(served), connect(served)
     bridge = psutil.Process(served.bridge.pid)
     assert other.ask("Hi").status_code == 200
-    usual = _usual(served, other)
     for name, abuse in ABUSES.items():
+        abused: list[tuple[float, float]] = []
         with proof.trial(name):
             with Load(served.bridge.url, other.api_key, RATE, _question) as load:
-                more = _more_memory(elsewhere, bridge, abuse, served.bridge.port, abuser.api_key)
-            _went_on(load, name, usual, proof)
-            proof.worst(f"{name}: MB more", more)
-            assert more < MEMORY, f"{more:.0f} MB more"
+                for _ in range(ROUNDS):
+                    time.sleep(CALM)
+                    began = time.monotonic()
+                    more = _more_memory(elsewhere, bridge, abuse, served.bridge.port, abuser.api_key)
+                    abused.append((began, time.monotonic()))
+                    proof.worst(f"{name}: MB more", more)
+                    assert more < MEMORY, f"{more:.0f} MB more"
+            _went_on(load, abused, name, proof)
     assert other.ask("Hi").status_code == 200
 
 
@@ -192,17 +198,21 @@ def _question(number: int) -> dict[str, Any]:
     return body(f"Question {number}", stream=number % 2 == 0)
 
 
-def _usual(served: Served, other: Client) -> float:
-    with Load(served.bridge.url, other.api_key, RATE, _question) as load:
-        time.sleep(5 if FULL else 1)
-    return statistics.median(reply.seconds for reply in load.replies)
-
-
-def _went_on(load: Load, name: str, usual: float, proof: Proof) -> None:
-    assert all(reply.good for reply in load.replies), [reply.text for reply in load.replies if not reply.good][:2]
-    slowest = max((reply.seconds for reply in load.replies), default=0.0)
+def _went_on(load: Load, abused: list[tuple[float, float]], name: str, proof: Proof) -> None:
+    bad = [reply.text for reply in load.replies if not reply.good]
+    assert not bad, bad[:2]
+    slowest = max(reply.seconds for reply in load.replies)
     proof.worst(f"{name}: slowest other, s", slowest)
-    share = statistics.median(r.seconds for r in load.replies) / usual
-    proof.worst(f"{name}: median of others, share of usual", share)
     assert slowest < SLOWEST, f"another client waited for {slowest:.1f} s"
-    assert not FULL or share <= SHARE, f"the others took {share:.2f} times as long as usual"
+    if not FULL:
+        return
+    usual, meanwhile = list[Reply](), list[Reply]()
+    for reply in load.replies:
+        (meanwhile if any(begun <= reply.began <= ended for begun, ended in abused) else usual).append(reply)
+    share = _median(meanwhile) / _median(usual)
+    proof.worst(f"{name}: median of others, share of usual", share)
+    assert share <= SHARE, f"the others took {share:.2f} times as long as usual"
+
+
+def _median(replies: list[Reply]) -> float:
+    return statistics.median(reply.seconds for reply in replies)
