@@ -3,6 +3,7 @@
 import signal
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from pathlib import Path
@@ -168,6 +169,21 @@ def test_a_request_that_a_stall_refused_can_be_made_again(serve: Serve, connect:
     wait_until(lambda: client.ask("Weather?", headers=headers).status_code == 200, "the same again is answered")
     running = served.records.turns(client.api_key).filter(status="running")
     wait_until(lambda: not running.exists(), "no turn is left running")
+
+
+def test_a_whole_answer_has_one_patience_with_a_store_that_stalls_twice(serve: Serve, connect: Connect) -> None:
+    served = serve()
+    client, gate = connect(served), Gate()
+    served.chat(sse_answer(*chat.call_chunks(CALL), gate, *chat.ending("tool_calls")))
+    with ThreadPoolExecutor(1) as asking:
+        with locked(served):
+            answer = asking.submit(client.ask, "Weather?", tools=[TOOL])
+            time.sleep(0.9)  # of the 1.25 that it has
+        wait_until(served.records.rows("ToolMapping").exists, "its call is stored")
+        with locked(served):
+            gate.open()
+            time.sleep(1.1)
+        assert answer.result().status_code == 529
 
 
 def test_a_turn_whose_answer_could_not_be_stored_does_not_stay_running(serve: Serve, connect: Connect) -> None:
