@@ -13,9 +13,11 @@ from translation.closed_schema import closed, is_finite
 from translation.errors import BridgeError
 from translation.fields import answer_tokens
 from translation.function_schema import PATTERNS, object_root
+from translation.names import ToolNames
 from translation.providers.anthropic_cache import marked, spared
 from translation.providers.anthropic_errors import refusal
 from translation.providers.anthropic_history import lacks_thinking, legal, without_thinking
+from translation.providers.anthropic_names import Renamed, aliased, as_sent, tool_names, with_name
 from translation.providers.anthropic_state import UNSIGNED
 from translation.providers.anthropic_stream import AnthropicStream
 from translation.providers.anthropic_whole import AnthropicWhole
@@ -42,10 +44,11 @@ class Anthropic:
         lost: list[Note] = []
         if not request.body and (request.extras or request.output_schema):
             request = _worded(request, lost)
-        messages, notes = legal(request, target)
+        names = tool_names(request, target.profile.name_limit)
+        messages, notes = legal(request, target, names)
         notes += lost
         given = _split(request.body) if request.body else _spelled(request, target, notes)
-        fields = given | _wanted(request, target, messages, given, notes)
+        fields = given | _wanted(request, target, messages, names, given, notes)
         if lacks_thinking(request, messages):
             fields |= _thinking_off(fields)
             what = "thinking: off for this call, since the tool turn that it goes on from has none of Claude's"
@@ -56,13 +59,17 @@ class Anthropic:
             body=request.body if request.body and fields == given else _object(fields),
             stream=request.stream,
             headers=_headers(request),
+            names=names.changed,
             notes=tuple(notes),
         )
 
     def decoder(self, request: Request, target: Target, sent: UpstreamRequest, content_type: str) -> Decoder:
         """For the relay writer: the decoder's frames are the client's answer."""
         live = request.tools if request.stream else ()
-        return Sniffed(partial(AnthropicStream, live), partial(AnthropicWhole, streams=request.stream))
+        if not sent.names:
+            return Sniffed(partial(AnthropicStream, live), partial(AnthropicWhole, streams=request.stream))
+        stream = partial(AnthropicStream, as_sent(live, sent.names))
+        return Renamed(Sniffed(stream, partial(AnthropicWhole, streams=request.stream)), dict(sent.names))
 
     def failure(self, target: Target, status: int, headers: dict[str, str], body: bytes) -> BridgeError:
         """`code` is `opaque_state_rejected` when a signature is not taken: see `without_state`."""
@@ -105,7 +112,12 @@ def _asking(request: Request, words: str) -> Request:
 
 
 def _wanted(
-    request: Request, target: Target, messages: tuple[Message, ...], given: Fields, notes: list[Note]
+    request: Request,
+    target: Target,
+    messages: tuple[Message, ...],
+    names: ToolNames,
+    given: Fields,
+    notes: list[Note],
 ) -> Fields:
     """The fields that are the bridge's matter; most of the time each is what the client wrote."""
     raws = [message.raw or dump_message(message) for message in messages]
@@ -120,8 +132,12 @@ def _wanted(
     if request.system:
         wanted["system"] = request.raw_system or dump_blocks(request.system)
     if request.tools:
-        own = request.raw_tools if request.body and PATTERN not in target.profile.drop_params else b""
-        wanted["tools"] = own or _tools(request, target, notes)
+        kept = request.body and not names.changed and PATTERN not in target.profile.drop_params
+        own = request.raw_tools if kept else b""
+        wanted["tools"] = own or _tools(request, target, names, notes)
+    choice = request.tool_choice
+    if choice is not None and choice.name in dict(names.changed).values() and "tool_choice" in given:
+        wanted["tool_choice"] = with_name(given["tool_choice"], names.upstream(choice.name))
     if request.stream != (given.get("stream") == b"true"):
         wanted["stream"] = b"true" if request.stream else b"false"
     return wanted
@@ -241,9 +257,11 @@ def _output(request: Request, notes: list[Note]) -> dict[str, object] | None:
     return value or None
 
 
-def _tools(request: Request, target: Target, notes: list[Note]) -> bytes:
+def _tools(request: Request, target: Target, names: ToolNames, notes: list[Note]) -> bytes:
     """What the client wrote in this dialect stays; tools of the bridge and of chat clients have to be legal."""
     tools = tuple([tool if request.body and tool.raw else _rooted(tool, notes) for tool in request.tools])
+    if names.changed:
+        tools = tuple([aliased(tool, names) for tool in tools])
     if PATTERN in target.profile.drop_params:
         tools = tuple([_reworded(tool, notes) for tool in tools])
     if not request.body and any(tool.strict for tool in tools):
