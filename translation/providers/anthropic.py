@@ -17,6 +17,7 @@ from translation.names import ToolNames
 from translation.providers.anthropic_cache import marked, spared
 from translation.providers.anthropic_errors import refusal
 from translation.providers.anthropic_history import lacks_thinking, legal, without_thinking
+from translation.providers.anthropic_json import Fields, items, split, to_array, to_object
 from translation.providers.anthropic_names import Renamed, aliased, as_sent, tool_names, with_name
 from translation.providers.anthropic_state import UNSIGNED
 from translation.providers.anthropic_stream import AnthropicStream
@@ -33,10 +34,6 @@ STRICT, MOST_STRICT = "tools.strict", 20  # among what an upstream refuses; tool
 PATTERN = "tools.pattern"
 UNSAMPLED = (None, None, None)
 UNSAID = {"temperature": None, "top_p": None, "top_k": None, "effort": ""}  # among that, too: fields of a request
-Fields = dict[str, bytes]  # a JSON object: the bytes of each value
-
-_FIELDS = msgspec.json.Decoder(dict[str, Raw])
-_RAWS = msgspec.json.Decoder(list[Raw])
 
 
 class Anthropic:
@@ -47,7 +44,7 @@ class Anthropic:
         names = tool_names(request, target.profile.name_limit)
         messages, notes = legal(request, target, names)
         notes += lost
-        given = _split(request.body) if request.body else _spelled(request, target, notes)
+        given = split(request.body) if request.body else _spelled(request, target, notes)
         fields = given | _wanted(request, target, messages, names, given, notes)
         if lacks_thinking(request, messages):
             fields |= _thinking_off(fields)
@@ -56,7 +53,7 @@ class Anthropic:
         fields.pop("thread", None)
         return UpstreamRequest(
             path="/messages",
-            body=request.body if request.body and fields == given else _object(fields),
+            body=request.body if request.body and fields == given else to_object(fields),
             stream=request.stream,
             headers=_headers(request),
             names=names.changed,
@@ -80,20 +77,20 @@ class Anthropic:
 
         Where there was none, or none that is signed, thinking is what is missed: then the model has to do without it.
         """
-        fields = _split(sent.body)
-        raws = _items(fields["messages"])
+        fields = split(sent.body)
+        raws = items(fields["messages"])
         kept = [without_thinking(raw) for raw in raws]
         count = sum(old != new for old, new in zip(raws, kept, strict=True))
         given = fields.get("thinking", b"")
         if not count and (b'"disabled"' in given or b'"tool_use"' not in fields["messages"]):
             return sent
         missed = not count or UNSIGNED.search(fields["messages"]) is not None
-        fields["messages"] = _array(kept)
+        fields["messages"] = to_array(kept)
         if missed or (b'"enabled"' in given and b'"tool_result"' in kept[-1]):
             fields |= _thinking_off(fields)
         what = f"the upstream did not take the thinking of earlier turns: that of {count} messages was left out"
         note = Note("substitution", "opaque-state-dropped", what)
-        return replace(sent, body=_object(fields), notes=(*sent.notes, note))
+        return replace(sent, body=to_object(fields), notes=(*sent.notes, note))
 
 
 def _worded(request: Request, notes: list[Note]) -> Request:
@@ -122,10 +119,10 @@ def _wanted(
     """The fields that are the bridge's matter; most of the time each is what the client wrote."""
     raws = [message.raw or dump_message(message) for message in messages]
     written = given.get("messages", b"")
-    items = _items(written) if written else []
-    if raws != items or not written:
-        told = _array(raws)
-        written = _marked(request, messages, raws, items, given) if MARK in told or MARK in written else told
+    own = items(written) if written else []
+    if raws != own or not written:
+        told = to_array(raws)
+        written = _marked(request, messages, raws, own, given) if MARK in told or MARK in written else told
     wanted = {"messages": written}
     if request.model != target.model:
         wanted["model"] = json_string(target.model)
@@ -133,8 +130,7 @@ def _wanted(
         wanted["system"] = request.raw_system or dump_blocks(request.system)
     if request.tools:
         kept = request.body and not names.changed and PATTERN not in target.profile.drop_params
-        own = request.raw_tools if kept else b""
-        wanted["tools"] = own or _tools(request, target, names, notes)
+        wanted["tools"] = (request.raw_tools if kept else b"") or _tools(request, target, names, notes)
     choice = request.tool_choice
     if choice is not None and choice.name in dict(names.changed).values() and "tool_choice" in given:
         wanted["tool_choice"] = with_name(given["tool_choice"], names.upstream(choice.name))
@@ -144,22 +140,22 @@ def _wanted(
 
 
 def _marked(
-    request: Request, messages: tuple[Message, ...], raws: list[bytes], items: list[bytes], given: Fields
+    request: Request, messages: tuple[Message, ...], raws: list[bytes], own: list[bytes], given: Fields
 ) -> bytes:
-    """Messages that are not the client's `items`, with the cache breakpoints that they had."""
-    if len(raws) > len(items):
+    """Messages that are not the client's `own`, with the cache breakpoints that they had."""
+    if len(raws) > len(own):
         last = [MARK + given["cache_control"]] if "cache_control" in given else []  # on whatever the last block is
-        raws = spared(messages, raws, items + last, request.raw_tools + request.raw_system)
-    return _array(marked(messages, raws, items))
+        raws = spared(messages, raws, own + last, request.raw_tools + request.raw_system)
+    return to_array(marked(messages, raws, own))
 
 
 def _thinking_off(fields: Fields) -> Fields:
     """Clearing thinking that is off is refused, too. What is no list of edits the API refuses in its own words."""
     changed = {"thinking": b'{"type":"disabled"}'}
-    management = _split(fields["context_management"]) if _begins(fields, "context_management", b"{") else {}
+    management = split(fields["context_management"]) if _begins(fields, "context_management", b"{") else {}
     if _begins(management, "edits", b"["):
-        edits = [edit for edit in _items(management["edits"]) if b'"clear_thinking_' not in edit]
-        changed["context_management"] = _object(management | {"edits": _array(edits)})
+        edits = [edit for edit in items(management["edits"]) if b'"clear_thinking_' not in edit]
+        changed["context_management"] = to_object(management | {"edits": to_array(edits)})
     return changed
 
 
@@ -266,7 +262,7 @@ def _tools(request: Request, target: Target, names: ToolNames, notes: list[Note]
         tools = tuple([_reworded(tool, notes) for tool in tools])
     if not request.body and any(tool.strict for tool in tools):
         return _loosened(tools, target, notes)
-    return _array([tool.raw or _tool(tool) for tool in tools])
+    return to_array([tool.raw or _tool(tool) for tool in tools])
 
 
 def _rooted(tool: Tool, notes: list[Note]) -> Tool:
@@ -288,8 +284,8 @@ def _reworded(tool: Tool, notes: list[Note]) -> Tool:
 
 
 def _with_schema(tool: Tool, schema: bytes) -> Tool:
-    fields = _split(tool.raw or _tool(tool)) | {"input_schema": schema}
-    return replace(tool, schema=schema, raw=_object(fields))
+    fields = split(tool.raw or _tool(tool)) | {"input_schema": schema}
+    return replace(tool, schema=schema, raw=to_object(fields))
 
 
 def _loosened(tools: tuple[Tool, ...], target: Target, notes: list[Note]) -> bytes:
@@ -301,14 +297,14 @@ def _loosened(tools: tuple[Tool, ...], target: Target, notes: list[Note]) -> byt
         bound, tools = [False] * len(tools), tuple(replace(tool, strict=False) for tool in tools)
     raws = []
     for tool, held in zip(tools, bound, strict=True):
-        fields = _split(tool.raw or _tool(tool))
+        fields = split(tool.raw or _tool(tool))
         if not held:
             fields.pop("strict", None)
         if tool.strict and not held:
             what = f"tools: Claude cannot be held to all of the schema of {tool.name}"
             notes.append(Note("degradation", "strict-dropped", what))
-        raws.append(_object(fields))
-    return _array(raws)
+        raws.append(to_object(fields))
+    return to_array(raws)
 
 
 def _choice(choice: ToolChoice) -> dict[str, object]:
@@ -326,22 +322,3 @@ def _tool(tool: Tool) -> bytes:
     schema = Raw(tool.schema or b'{"type":"object"}')
     value: dict[str, object] = {"name": tool.name, "description": tool.description, "input_schema": schema}
     return msgspec.json.encode(value | {"defer_loading": True} if tool.defer_loading else value)
-
-
-# ---------------------------------------------------------------- JSON by its outermost layer
-
-
-def _split(value: bytes) -> Fields:
-    return {name: bytes(raw) for name, raw in _FIELDS.decode(value).items()}
-
-
-def _items(value: bytes) -> list[bytes]:
-    return [bytes(raw) for raw in _RAWS.decode(value)]
-
-
-def _object(fields: Fields) -> bytes:
-    return b"{" + b",".join(json_string(name) + b":" + value for name, value in fields.items()) + b"}"
-
-
-def _array(values: list[bytes]) -> bytes:
-    return b"[" + b",".join(values) + b"]"
