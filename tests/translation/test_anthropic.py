@@ -241,8 +241,8 @@ def test_a_request_of_another_dialect_is_spelled_out() -> None:
         tool_choice=ToolChoice("tool", "f", parallel=False),
         stream=True,
     )
-    assert msgspec.json.decode(build(request).body) == {
-        "model": "claude-sonnet-4-5",
+    assert msgspec.json.decode(build(request, replace(TARGET, model="claude-opus-4-6")).body) == {
+        "model": "claude-opus-4-6",
         "max_tokens": 5,
         "temperature": 0.5,
         "stop_sequences": ["x"],

@@ -21,6 +21,7 @@ from translation.providers.anthropic_json import Fields, items, split, to_array,
 from translation.providers.anthropic_names import Renamed, aliased, as_sent, tool_names, with_name
 from translation.providers.anthropic_state import UNSIGNED
 from translation.providers.anthropic_stream import AnthropicStream
+from translation.providers.anthropic_thinking import thinking_off, unthinking, with_known_effort
 from translation.providers.anthropic_whole import AnthropicWhole
 from translation.schema_patterns import with_portable_patterns
 from translation.sniffing import Sniffed
@@ -46,8 +47,10 @@ class Anthropic:
         notes += lost
         given = split(request.body) if request.body else _spelled(request, target, notes)
         fields = given | _wanted(request, target, messages, names, given, notes)
+        if "output_config" in fields:
+            fields = with_known_effort(fields, target, notes)
         if lacks_thinking(request, messages):
-            fields |= _thinking_off(fields)
+            fields = thinking_off(fields)
             what = "thinking: off for this call, since the tool turn that it goes on from has none of Claude's"
             notes.append(Note("degradation", "thinking-disabled", what))
         fields.pop("thread", None)
@@ -85,9 +88,11 @@ class Anthropic:
         if not count and (b'"disabled"' in given or b'"tool_use"' not in fields["messages"]):
             return sent
         missed = not count or UNSIGNED.search(fields["messages"]) is not None
-        fields["messages"] = to_array(kept)
         if missed or (b'"enabled"' in given and b'"tool_result"' in kept[-1]):
-            fields |= _thinking_off(fields)
+            fields = thinking_off(fields)
+        if not count and fields.get("thinking", b"") == given:
+            return sent
+        fields["messages"] = to_array(kept)
         what = f"the upstream did not take the thinking of earlier turns: that of {count} messages was left out"
         note = Note("substitution", "opaque-state-dropped", what)
         return replace(sent, body=to_object(fields), notes=(*sent.notes, note))
@@ -149,20 +154,6 @@ def _marked(
     return to_array(marked(messages, raws, own))
 
 
-def _thinking_off(fields: Fields) -> Fields:
-    """Clearing thinking that is off is refused, too. What is no list of edits the API refuses in its own words."""
-    changed = {"thinking": b'{"type":"disabled"}'}
-    management = split(fields["context_management"]) if _begins(fields, "context_management", b"{") else {}
-    if _begins(management, "edits", b"["):
-        edits = [edit for edit in items(management["edits"]) if b'"clear_thinking_' not in edit]
-        changed["context_management"] = to_object(management | {"edits": to_array(edits)})
-    return changed
-
-
-def _begins(fields: Fields, name: str, bracket: bytes) -> bool:
-    return fields.get(name, b"").startswith(bracket)
-
-
 def _headers(request: Request) -> tuple[tuple[str, str], ...]:
     betas = ",".join(beta for beta in request.betas if not beta.startswith(THREADS))
     version = ("anthropic-version", request.version)
@@ -174,7 +165,7 @@ def _headers(request: Request) -> tuple[tuple[str, str], ...]:
 
 def _spelled(given: Request, target: Target, notes: list[Note]) -> Fields:
     asks = given.effort or (given.temperature, given.top_p, given.top_k) != UNSAMPLED
-    request = _permitted(given, target, notes) if asks else given
+    request = unthinking(_permitted(given, target, notes) if asks else given, target, notes)
     temperature, top_p = _sampling(request, notes)
     unsaid: list[Note] = []  # of a limit that the client has not set
     values: dict[str, object] = {
@@ -242,8 +233,7 @@ def _thinking(config: ThinkingConfig) -> dict[str, object]:
 
 
 def _output(request: Request, notes: list[Note]) -> dict[str, object] | None:
-    # `minimal` is OpenAI's; `low` is the least that the API knows.
-    value: dict[str, object] = {"effort": request.effort.replace("minimal", "low")} if request.effort else {}
+    value: dict[str, object] = {"effort": request.effort} if request.effort else {}
     if request.output_schema:
         schema = closed(request.output_schema)
         value["format"] = {"type": "json_schema", "schema": Raw(schema)}

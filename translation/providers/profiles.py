@@ -1,6 +1,8 @@
 """What each provider can do: the profiles of all that the bridge knows."""
 
 from translation.providers.models import (
+    CLAUDE_ALWAYS_THINKS,
+    CLAUDE_EFFORTS,
     CLAUDE_REFUSED,
     MISTRAL_EFFORTS,
     MISTRAL_MODELS,
@@ -86,6 +88,8 @@ PROFILES: dict[str, Profile] = {
             base_url="https://api.anthropic.com/v1",
             auth="x-api-key",
             refused=CLAUDE_REFUSED,
+            efforts=CLAUDE_EFFORTS,
+            always_thinks=CLAUDE_ALWAYS_THINKS,
             name_limit=128,
             mid_system=True,
             documents="native",
