@@ -158,3 +158,25 @@ def test_a_model_that_takes_no_disabled_is_not_told_so_by_the_retry(model: str) 
     assert b"Eq==" not in again.body
     sent = written(model, messages=UNTHOUGHT, thinking=adaptive)
     assert Anthropic().without_state(sent) is sent
+
+
+@pytest.mark.parametrize("choice", ["required", {"type": "function", "function": {"name": "f"}}])
+@pytest.mark.parametrize(
+    ("model", "forced"),
+    [
+        ("claude-opus-5-5", False),
+        ("claude-sonnet-5-5", False),
+        ("claude-fable-5", False),
+        ("claude-mythos-5-1", False),
+        ("claude-opus-5", True),
+        ("claude-haiku-5-5", True),
+    ],
+)
+def test_a_model_that_cannot_be_made_to_call_a_tool_may_choose(model: str, forced: bool, choice: Any) -> None:
+    """tool_choice: type "tool" and "any" are not supported for this model."""
+    tools = [{"type": "function", "function": {"name": "f"}}]
+    sent = asked(model, tools=tools, tool_choice=choice, parallel_tool_calls=False)
+    told = body(sent)["tool_choice"]
+    assert told["disable_parallel_tool_use"]
+    assert (told["type"] != "auto", "name" in told) == (forced, forced and isinstance(choice, dict))
+    assert rules(sent) == ([] if forced else ["tool-choice"])

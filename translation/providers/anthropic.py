@@ -179,7 +179,7 @@ def _spelled(given: Request, target: Target, notes: list[Note]) -> Fields:
         "output_config": _output(request, notes),
         "metadata": {"user_id": _user(request.user_id)} if request.user_id else None,
         "mcp_servers": Raw(request.mcp_servers) if request.mcp_servers else None,
-        "tool_choice": _choice(request.tool_choice) if request.tool_choice and request.tools else None,
+        "tool_choice": _choice(request.tool_choice, target, notes) if request.tool_choice and request.tools else None,
     }
     return {name: msgspec.json.encode(value) for name, value in values.items() if value is not None}
 
@@ -297,7 +297,10 @@ def _loosened(tools: tuple[Tool, ...], target: Target, notes: list[Note]) -> byt
     return to_array(raws)
 
 
-def _choice(choice: ToolChoice) -> dict[str, object]:
+def _choice(choice: ToolChoice, target: Target, notes: list[Note]) -> dict[str, object]:
+    if choice.kind in ("any", "tool") and "tool" not in target.choices:
+        notes.append(Note("degradation", "tool-choice", f"{target.model} cannot be made to call a tool; it may choose"))
+        choice = ToolChoice("auto", "", choice.parallel)
     value: dict[str, object] = {"type": choice.kind}
     if choice.name:
         value["name"] = choice.name

@@ -1,5 +1,7 @@
 """What the models of a provider take, by patterns of their names; the first that fits counts."""
 
+from translation.providers.profile import Choice
+
 # OpenAI refuses a level that a model does not know (`Unsupported value: 'minimal' is not supported with ...`).
 OPENAI_EFFORTS = (
     ("gpt-6-astra*", ("low", "medium", "high", "xhigh")),
@@ -109,3 +111,7 @@ CLAUDE_EFFORTS = (
 # `"thinking.type.disabled" is not supported for this model. Use "thinking.type.adaptive"`, or else `between_tools`.
 CLAUDE_ALWAYS_THINKS = ("claude-fable-*", "claude-mythos-*", "claude-opus-5-[5-9]*")
 CLAUDE_BETWEEN_TOOLS = ("claude-sonnet-5-[5-9]*",)
+# `tool_choice: type "tool" and "any" are not supported for this model.`
+CLAUDE_CHOICES: tuple[tuple[str, tuple[Choice, ...]], ...] = tuple(
+    (pattern, ("auto", "none")) for pattern in (*CLAUDE_ALWAYS_THINKS, *CLAUDE_BETWEEN_TOOLS)
+)

@@ -2,6 +2,7 @@
 
 from translation.providers.models import (
     CLAUDE_ALWAYS_THINKS,
+    CLAUDE_CHOICES,
     CLAUDE_EFFORTS,
     CLAUDE_REFUSED,
     MISTRAL_EFFORTS,
@@ -90,6 +91,7 @@ PROFILES: dict[str, Profile] = {
             refused=CLAUDE_REFUSED,
             efforts=CLAUDE_EFFORTS,
             always_thinks=CLAUDE_ALWAYS_THINKS,
+            model_choices=CLAUDE_CHOICES,
             name_limit=128,
             mid_system=True,
             documents="native",
