@@ -11,7 +11,7 @@ from translation.answer_schema import ANY_OBJECT, advice, wants_any_object
 from translation.client.stored import MARK, dump_blocks, dump_message
 from translation.closed_schema import closed, is_finite
 from translation.errors import BridgeError
-from translation.fields import answer_tokens
+from translation.fields import answer_tokens, taken_temperature
 from translation.function_schema import PATTERNS, object_root
 from translation.names import ToolNames
 from translation.providers.anthropic_cache import marked, spared
@@ -30,7 +30,6 @@ from translation.values import Message, Note, Request, Text, ThinkingConfig, Too
 
 THREADS = "message-threads-"  # the beta that the bridge serves itself
 MAX_USER_ID = 256
-HOTTEST = 1.0  # OpenAI's scale goes to 2
 STRICT, MOST_STRICT = "tools.strict", 20  # among what an upstream refuses; tools in one request that may be
 PATTERN = "tools.pattern"
 UNSAMPLED = (None, None, None)
@@ -166,7 +165,7 @@ def _headers(request: Request) -> tuple[tuple[str, str], ...]:
 def _spelled(given: Request, target: Target, notes: list[Note]) -> Fields:
     asks = given.effort or (given.temperature, given.top_p, given.top_k) != UNSAMPLED
     request = unthinking(_permitted(given, target, notes) if asks else given, target, notes)
-    temperature, top_p = _sampling(request, notes)
+    temperature, top_p = _sampling(request, target, notes)
     unsaid: list[Note] = []  # of a limit that the client has not set
     values: dict[str, object] = {
         "model": request.model,
@@ -201,13 +200,11 @@ def _user(user_id: str) -> str:
     return user_id if len(user_id) <= MAX_USER_ID else fingerprint(user_id)
 
 
-def _sampling(request: Request, notes: list[Note]) -> tuple[float | None, float | None]:
+def _sampling(request: Request, target: Target, notes: list[Note]) -> tuple[float | None, float | None]:
     """Chat clients like to send both, and newer models refuse that. Where one says nothing, the other one counts."""
     temperature, top_p = request.temperature, request.top_p
-    if temperature is not None and temperature > HOTTEST:
-        what = f"temperature: {temperature} became {HOTTEST}, the most that Anthropic takes"
-        notes.append(Note("degradation", "temperature-limited", what))
-        temperature = HOTTEST
+    if temperature is not None:
+        temperature = taken_temperature(temperature, target.profile, notes)
     if temperature is None or top_p is None:
         return temperature, top_p
     if temperature == 1 and top_p != 1:

@@ -15,7 +15,7 @@ from translation.answer_schema import ANY_OBJECT, advice, object_schema, told_sc
 from translation.effort import effort, is_reasoning, scale, wanted
 from translation.errors import OPAQUE_STATE_REJECTED, BridgeError, UpstreamRefused
 from translation.fences import unfenced
-from translation.fields import answer_tokens, cache_key, standard_only
+from translation.fields import answer_tokens, cache_key, standard_only, taken_temperature
 from translation.names import ToolNames
 from translation.patterns import matches
 from translation.providers.openai_chat_messages import History
@@ -142,6 +142,8 @@ def _sampling(request: Request, target: Target, notes: list[Note]) -> Json:
     for name in sorted(refused & out.keys()):
         notes.append(degraded("sampling", f"{target.model} takes no {name}"))
         del out[name]
+    if "temperature" in out:
+        out["temperature"] = taken_temperature(out["temperature"], target.profile, notes)
     if out.get("temperature") == 0 and matches(target.model, target.profile.greedy):
         if out.get("top_p", 1) != 1:
             notes.append(degraded("sampling", f"{target.model} takes no other top_p than 1 beside a temperature of 0"))
