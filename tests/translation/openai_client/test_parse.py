@@ -176,7 +176,7 @@ def test_a_wrong_message_is_named_by_its_path(message: object, complaint: str) -
             "messages.1.tool_calls.0.function.arguments: Input should be a JSON object in a string",
         ),
         (
-            {"id": "c", "function": {"name": "f", "arguments": "[]"}},
+            {"id": "c", "function": {"name": "f", "arguments": "[1]"}},
             "messages.1.tool_calls.0.function.arguments: Input should be a valid dictionary",
         ),
         ({"id": "", "function": {"name": "f"}}, "messages.1.tool_calls.0.id: String should have at least 1 character"),
@@ -653,3 +653,19 @@ def test_how_a_prompt_is_cached_goes_on_to_who_knows_of_it() -> None:
         body = msgspec.json.decode(adapters.adapter(target.profile).build(request, target).body)
         assert body["prompt_cache_options"] == {"mode": "explicit"}
         assert adapters.left_out(request, PROFILES[provider]) == ()
+
+
+@pytest.mark.parametrize("arguments", [None, "", "null", " {} ", "[]", '""'])
+@pytest.mark.parametrize("kind", [{}, {"type": None}, {"type": "function"}])
+def test_a_call_without_arguments_is_told_in_many_ways(arguments: str | None, kind: dict[str, object]) -> None:
+    call = {"id": "c1", "function": {"name": "read", "arguments": arguments}, **kind}
+    answer = said(HELLO, {"role": "assistant", "content": None, "tool_calls": [call]})[1]
+    assert answer.blocks == (ToolUse("c1", "read", b"{}"),)
+
+
+def test_an_image_may_be_its_url_alone() -> None:
+    url = "https://a.org/b.png"
+    (message,) = said({"role": "user", "content": [{"type": "image_url", "image_url": url}]})
+    assert message.blocks == (Image("url", url),)
+    wrong = refused({"role": "user", "content": [{"type": "image_url", "image_url": "b.png"}]})
+    assert wrong == "messages.0.content.0.image_url: Input should be an http(s) URL or a base64 data URL"
