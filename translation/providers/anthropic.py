@@ -177,6 +177,7 @@ def _spelled(given: Request, target: Target, notes: list[Note]) -> Fields:
         "thinking": _thinking(request.thinking) if request.thinking else None,
         "output_config": _output(request, notes),
         "metadata": {"user_id": _user(request.user_id)} if request.user_id else None,
+        "cache_control": Raw(request.cache_control) if request.cache_control else None,
         "mcp_servers": Raw(request.mcp_servers) if request.mcp_servers else None,
         "tool_choice": _choice(request.tool_choice, target, notes) if request.tool_choice and request.tools else None,
     }

@@ -669,3 +669,27 @@ def test_an_image_may_be_its_url_alone() -> None:
     assert message.blocks == (Image("url", url),)
     wrong = refused({"role": "user", "content": [{"type": "image_url", "image_url": "b.png"}]})
     assert wrong == "messages.0.content.0.image_url: Input should be an http(s) URL or a base64 data URL"
+
+
+MARKED = {"type": "text", "text": "long", "cache_control": {"type": "ephemeral"}}
+HOUR = {"type": "ephemeral", "ttl": "1h"}
+
+
+@pytest.mark.parametrize(
+    ("messages", "fields", "told"),
+    [
+        ([{"role": "system", "content": [MARKED]}, HELLO], {}, {"type": "ephemeral"}),
+        ([{"role": "user", "content": "q", "cache_control": HOUR}], {}, HOUR),
+        ([HELLO], {"tools": [TOOL | {"cache_control": {"type": "ephemeral"}}]}, {"type": "ephemeral"}),
+        ([HELLO], {"cache_control": HOUR}, HOUR),
+        ([{"role": "user", "content": '{"cache_control": {"type": "ephemeral"}}'}], {}, None),
+        ([HELLO], {}, None),
+    ],
+)
+@pytest.mark.parametrize(("provider", "model"), [("anthropic", "claude-opus-4-6"), ("openrouter", "anthropic/claude")])
+def test_what_a_chat_client_marks_for_the_cache_is_cached_by_claude(
+    provider: str, model: str, messages: list[object], fields: dict[str, Any], told: object
+) -> None:
+    target = Target(provider, model, PROFILES[provider])
+    sent = adapters.adapter(target.profile).build(parsed(*messages, **fields).request, target)
+    assert msgspec.json.decode(sent.body).get("cache_control") == told
