@@ -199,3 +199,21 @@ def test_who_asked_for_arguments_as_they_come_gets_them_under_an_alias_too() -> 
     started, wire, _ = answered(written("ns.tool", tools=tools, stream=True), broken)
     assert [call.name for call in started] == ["ns.tool"]
     assert b"{x" in sse(wire)
+
+
+# ---------------------------------------------------------------- tools that only the history knows
+
+
+def test_tools_that_a_chat_client_no_longer_offers_are_declared_and_may_not_be_called() -> None:
+    """Requests which include `tool_use` or `tool_result` blocks must define tools."""
+    given = asked("ns.tool", "f", tools=None)
+    sent, body = told(given)
+    parameters = {"type": "object", "properties": {}}
+    assert body["tools"] == [{"name": name, "description": "", "input_schema": parameters} for name in (ALIAS, "f")]
+    assert body["tool_choice"] == {"type": "none"}
+    assert [note.rule for note in sent.notes if note.kind == "degradation"] == ["tools-declared"]
+
+
+def test_a_client_of_the_messages_api_says_itself_what_it_offers() -> None:
+    request = written("f", tools=[])
+    assert told(request)[0].body == request.body

@@ -18,7 +18,7 @@ from translation.providers.anthropic_cache import marked, spared
 from translation.providers.anthropic_errors import refusal
 from translation.providers.anthropic_history import lacks_thinking, legal, without_thinking
 from translation.providers.anthropic_json import Fields, items, split, to_array, to_object
-from translation.providers.anthropic_names import Renamed, aliased, as_sent, tool_names, with_name
+from translation.providers.anthropic_names import Renamed, aliased, as_sent, tool_names, with_called_tools, with_name
 from translation.providers.anthropic_state import UNSIGNED
 from translation.providers.anthropic_stream import AnthropicStream
 from translation.providers.anthropic_thinking import thinking_off, unthinking, with_known_effort
@@ -26,7 +26,7 @@ from translation.providers.anthropic_whole import AnthropicWhole
 from translation.schema_patterns import with_portable_patterns
 from translation.sniffing import Sniffed
 from translation.unicode import fingerprint, json_string
-from translation.values import Message, Note, Request, Text, ThinkingConfig, Tool, ToolChoice
+from translation.values import Message, Note, Request, Text, ThinkingConfig, Tool, ToolChoice, ToolUse
 
 THREADS = "message-threads-"  # the beta that the bridge serves itself
 MAX_USER_ID = 256
@@ -41,6 +41,8 @@ class Anthropic:
         lost: list[Note] = []
         if not request.body and (request.extras or request.output_schema):
             request = _worded(request, lost)
+        if not (request.body or request.tools) and ToolUse in request.kinds:
+            request = with_called_tools(request, lost)
         names = tool_names(request, target.profile.name_limit)
         messages, notes = legal(request, target, names)
         notes += lost

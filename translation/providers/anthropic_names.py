@@ -1,4 +1,4 @@
-"""Tool names that Anthropic refuses (`ns.tool`): they go out under an alias, and come back as the client gave them."""
+"""Tools by names that Anthropic takes: `ns.tool` goes out under an alias, and comes back as the client gave it."""
 
 import msgspec
 from msgspec import Raw, Struct
@@ -8,8 +8,9 @@ from translation.adapter import Around, Decoder
 from translation.events import BlockStart, Event, Frame, ToolStarted
 from translation.names import ToolNames
 from translation.unicode import json_string
-from translation.values import Request, Tool
+from translation.values import Note, Request, Tool, ToolChoice, ToolUse
 
+NO_PARAMETERS = b'{"type":"object","properties":{}}'
 Names = dict[str, str]  # the client's name of each alias
 
 
@@ -21,6 +22,17 @@ class _Call(Struct):
 _FIELDS = msgspec.json.Decoder(dict[str, Raw])
 _BLOCKS = msgspec.json.Decoder(list[Raw])
 _CALL = msgspec.json.Decoder(_Call)
+
+
+def with_called_tools(request: Request, notes: list[Note]) -> Request:
+    """`Requests which include tool_use or tool_result blocks must define tools`: chat clients leave them out where no
+    call shall come of it, as in a summary.
+    """
+    called = [block.name for message in request.messages for block in message.blocks if isinstance(block, ToolUse)]
+    tools = tuple([Tool(name, schema=NO_PARAMETERS) for name in dict.fromkeys(called)])
+    what = f"tools: {len(tools)} that the history calls were declared, since Anthropic wants them; none may be called"
+    notes.append(Note("degradation", "tools-declared", what))
+    return replace(request, tools=tools, tool_choice=ToolChoice("none"))
 
 
 def tool_names(request: Request, limit: int) -> ToolNames:
