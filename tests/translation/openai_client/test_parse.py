@@ -371,6 +371,14 @@ def test_claude_is_not_told_how_to_sample_where_it_does_not_take_it(model: str) 
         ({"temperature": 0.5}, "`temperature` is deprecated for this model."),
         ({"top_p": 0.5}, "`top_p` is deprecated for this model."),
         ({"reasoning_effort": "high"}, "This model does not support the effort parameter."),
+        (
+            {"reasoning_effort": "max"},
+            "This model does not support effort level 'max'. Supported levels: high, low, medium.",
+        ),
+        (
+            {"reasoning_effort": "xhigh"},
+            'output_config.effort "xhigh" is not supported by model claude-opus-4.7; supported values: [medium]',
+        ),
     ],
 )
 def test_what_claude_turns_out_to_refuse_of_a_chat_client_is_left_out(given: dict[str, object], words: str) -> None:
