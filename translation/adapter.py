@@ -9,7 +9,7 @@ from translation.errors import BridgeError
 from translation.events import Event, Finished, WireEvent
 from translation.memo import once
 from translation.patterns import matches
-from translation.providers.profile import Profile
+from translation.providers.profile import Choice, Profile
 from translation.values import Note, Request, Usage
 
 
@@ -25,6 +25,14 @@ class Target(Struct, frozen=True, dict=True):
         """Parameters that it does not take."""
         patterns = (names for pattern, names in self.profile.refused if matches(self.model, (pattern,)))
         return self.profile.drop_params + next(patterns, ())
+
+    @once
+    def choices(self) -> tuple[Choice, ...]:
+        """What it takes of tool choices."""
+        for pattern, choices in self.profile.model_choices:
+            if matches(self.model, (pattern,)):
+                return choices
+        return self.profile.tool_choices
 
 
 class UpstreamRequest(Struct, frozen=True):

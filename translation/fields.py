@@ -73,6 +73,16 @@ def answer_tokens(request: Request, most: int, notes: list[Note], least: int = 1
     return most
 
 
+def taken_temperature(given: float, profile: Profile, notes: list[Note]) -> float:
+    """As warm as the provider takes it: chat clients have OpenAI's scale, which goes to 2."""
+    hottest = profile.hottest
+    if not hottest or given <= hottest:
+        return given
+    what = f"temperature: {given} became {hottest}, the most that {profile.title} takes"
+    notes.append(Note("degradation", "temperature-limited", what))
+    return hottest
+
+
 def cache_key(request: Request) -> str:
     """What stays the same in every turn of a conversation, and differs between conversations."""
     said = (request.user_id, *map(_TEXT, request.system), plain.join(request.messages[0].blocks))

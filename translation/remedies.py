@@ -58,7 +58,10 @@ WORDED = (  # refusals that do not name the parameter, or one inside of it
         ),
         ("tools.strict",),
     ),
-    (re.compile(r"does not support the effort parameter", re.IGNORECASE), ("effort",)),  # Claude's, up to 4.5
+    (  # Claude's: of models up to 4.5, of a level, and as Copilot says it
+        re.compile(r"does not support (?:the effort parameter|effort level)|\boutput_config\.effort\b", re.IGNORECASE),
+        ("effort",),
+    ),
     # Of servers that only speak like Anthropic: schemas go there as the client wrote them.
     (re.compile(r"is not a [\"']regex[\"']", re.IGNORECASE), ("tools.pattern",)),
     (re.compile(r"\btext\.verbosity\b"), ("text.verbosity",)),  # beside it stands the form of the answer

@@ -245,6 +245,7 @@ class Request(Struct, frozen=True, kw_only=True, dict=True):
     others: tuple[Field, ...] = ()  # what only Anthropic, or nobody, knows
     open_ended: bool = False  # the client set no limit: `max_tokens` is only for targets that need one
     extras: bytes = b""  # JSON object: chat parameters without a canonical form, for targets that speak chat
+    cache_control: bytes = b""  # JSON object: a chat client marked what is to be cached
     body: bytes = b""  # the whole body as the client wrote it, if in Anthropic's dialect
     size: int = 0  # bytes that it wrote
     raw_system: bytes = b""

@@ -241,8 +241,8 @@ def test_a_request_of_another_dialect_is_spelled_out() -> None:
         tool_choice=ToolChoice("tool", "f", parallel=False),
         stream=True,
     )
-    assert msgspec.json.decode(build(request).body) == {
-        "model": "claude-sonnet-4-5",
+    assert msgspec.json.decode(build(request, replace(TARGET, model="claude-opus-4-6")).body) == {
+        "model": "claude-opus-4-6",
         "max_tokens": 5,
         "temperature": 0.5,
         "stop_sequences": ["x"],
@@ -371,12 +371,15 @@ def test_an_answer_that_ends_in_thinking_gets_an_end() -> None:
     assert rules(sent) == ["placeholder", "placeholder"]
 
 
+OFFERED = Tool("f", raw=b'{"name":"f"}')
+
+
 def test_an_id_with_refused_characters_has_one_alias() -> None:
     messages = (
         Message("assistant", (ToolUse("functions.f:0", "f", b"{}"), ToolUse("toolu_2", "f", b"{}"))),
         Message("user", (ToolResult("functions.f:0"), ToolResult("toolu_2"))),
     )
-    sent = build(Request(model="m", messages=messages, max_tokens=1))
+    sent = build(Request(model="m", messages=messages, max_tokens=1, tools=(OFFERED,)))
     call, answer = msgspec.json.decode(sent.body)["messages"]
     assert call["content"][0]["id"] == answer["content"][0]["tool_use_id"]
     assert call["content"][0]["id"].startswith("toolu_")
@@ -390,18 +393,18 @@ def test_a_call_whose_name_is_refused_has_one_alias_and_the_rest_stays(name: str
         Message("assistant", (ToolUse("toolu_1", name, b"{}"), ToolUse("toolu_2", "f", b"{}"))),
         Message("user", (ToolResult("toolu_1"), ToolResult("toolu_2")), raw=b'{"role":"user","content":"as it was"}'),
     )
-    sent = build(Request(model="m", messages=messages, max_tokens=1))
+    sent = build(Request(model="m", messages=messages, max_tokens=1, tools=(OFFERED,)))
     first, second = msgspec.json.decode(sent.body)["messages"][0]["content"]
     assert re.fullmatch("[a-zA-Z0-9_-]{1,128}", first["name"])
     assert (first["id"], second["id"], second["name"]) == ("toolu_1", "toolu_2", "f")
-    assert sent.body.endswith(b'{"role":"user","content":"as it was"}]}')
-    assert sent.body == build(Request(model="m", messages=messages, max_tokens=1)).body
+    assert b'{"role":"user","content":"as it was"}],' in sent.body
+    assert sent.body == build(Request(model="m", messages=messages, max_tokens=1, tools=(OFFERED,))).body
     assert rules(sent) == ["name-aliased"]
 
 
 def test_an_id_and_a_name_may_both_be_refused() -> None:
     messages = (Message("assistant", (ToolUse("a:0", "{", b"{}"), Text("so"))), Message("user", (ToolResult("a:0"),)))
-    sent = build(Request(model="m", messages=messages, max_tokens=1))
+    sent = build(Request(model="m", messages=messages, max_tokens=1, tools=(OFFERED,)))
     assert rules(sent) == ["name-aliased", "id-aliased", "id-aliased"]
 
 

@@ -23,7 +23,7 @@ MODELS = {
     "openai": "gpt-5.1",
     "openai-responses": "gpt-5.5",
     "gemini": "gemini-3-pro",
-    "anthropic": "claude-opus-4-1",
+    "anthropic": "claude-opus-4-6",
     "minimax": "minimax-m2",
     "minimax-m3": "minimax-m3",
     "xai": "grok-4",

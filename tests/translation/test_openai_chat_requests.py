@@ -988,6 +988,28 @@ def test_reasoning_models_have_their_own_limit_and_fixed_sampling() -> None:
 
 
 @pytest.mark.parametrize(
+    ("provider", "model", "given", "told"),
+    [
+        ("zai", "glm-5.2", 1.2, 1.0),
+        ("zai", "glm-5.2", 1.0, 1.0),
+        ("mistral", "mistral-large", 2.0, 1.5),
+        ("mistral", "mistral-large", 1.5, 1.5),
+        ("moonshot", "moonshot-v1-8k", 1.3, 1.0),
+        ("moonshot", "kimi-k3", 1.3, None),
+        ("deepseek", "deepseek-chat", 2.0, 2.0),
+        ("openai", "gpt-4.1", 2.0, 2.0),
+    ],
+)
+def test_a_temperature_is_at_most_what_the_provider_takes(
+    provider: str, model: str, given: float, told: float | None
+) -> None:
+    request = asking(temperature=given)
+    assert body(request, provider, model).get("temperature") == told
+    changed = ["sampling"] if told is None else ["temperature-limited"] if told != given else []
+    assert rules(request, provider, model) == changed
+
+
+@pytest.mark.parametrize(
     ("provider", "model", "given", "told", "noted"),
     [
         ("mistral", "mistral-large", {"temperature": 0}, 1, []),

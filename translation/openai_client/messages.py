@@ -11,6 +11,7 @@ from base64 import b64decode
 import msgspec
 from msgspec import Raw, Struct
 
+from translation.arguments import PLACEHOLDERS
 from translation.client.paths import carried_object, decode, named, one_of, wrong
 from translation.memo import Memo
 from translation.results import is_blank
@@ -30,13 +31,13 @@ _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)(?:;[^,;]*)*?;base64,")
 
 class FunctionWire(Struct):
     name: str
-    arguments: str = ""
+    arguments: str | None = None
 
 
 class CallWire(Struct):
     id: str
     function: FunctionWire
-    type: str = "function"
+    type: str | None = None  # clients that put a stream together may leave it out
 
 
 class OldCallWire(Struct):
@@ -70,7 +71,7 @@ class PartWire(Struct):
     type: str
     text: str | None = None
     refusal: str | None = None
-    image_url: ImageWire | None = None
+    image_url: ImageWire | str | None = None  # a string is Mistral's spelling
     file: FileWire | None = None
 
 
@@ -167,9 +168,10 @@ def _is_call(old: bytes, path: str) -> bool:
 
 
 def _call(call: CallWire, path: str) -> ToolUse:
-    if call.type != "function":
+    if call.type not in (None, "function"):
         raise one_of(path + ".type", ("function",), call.type)
-    given = call.function.arguments.strip() or "{}"
+    given = (call.function.arguments or "").strip()
+    given = "{}" if given in PLACEHOLDERS else given
     place = path + ".function.arguments"
     try:
         arguments = carried_object(given.encode(), place)
@@ -198,6 +200,8 @@ def _part(part: PartWire, path: str) -> Block:
             return Text(text)
         case PartWire(type="image_url", image_url=ImageWire() as image):
             return _image(image, path + ".image_url.url")
+        case PartWire(type="image_url", image_url=str(url)):
+            return _image(ImageWire(url), path + ".image_url")
         case PartWire(type="file", file=FileWire() as file):
             return _file(file, path + ".file")
         case PartWire(type="text" | "refusal" | "image_url" | "file" as kind):

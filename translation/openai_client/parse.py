@@ -10,6 +10,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
+from translation.caching import cache_control
 from translation.client.paths import (
     Fields,
     carried,
@@ -119,6 +120,7 @@ def parse(body: bytes) -> Chat:
         effort="" if effort == "none" else effort,
         output_schema=schema,
         extras=extras,
+        cache_control=cache_control(body),
         user_id=_optional(fields, "user", _STRING) or "",
         others=tuple(Field(name, bytes(raw)) for name, raw in fields.items() if name not in CARRIED),
         size=len(body),

@@ -11,30 +11,29 @@ from translation.answer_schema import ANY_OBJECT, advice, wants_any_object
 from translation.client.stored import MARK, dump_blocks, dump_message
 from translation.closed_schema import closed, is_finite
 from translation.errors import BridgeError
-from translation.fields import answer_tokens
+from translation.fields import answer_tokens, taken_temperature
 from translation.function_schema import PATTERNS, object_root
+from translation.names import ToolNames
 from translation.providers.anthropic_cache import marked, spared
 from translation.providers.anthropic_errors import refusal
 from translation.providers.anthropic_history import lacks_thinking, legal, without_thinking
+from translation.providers.anthropic_json import Fields, items, split, to_array, to_object
+from translation.providers.anthropic_names import Renamed, aliased, as_sent, tool_names, with_called_tools, with_name
 from translation.providers.anthropic_state import UNSIGNED
 from translation.providers.anthropic_stream import AnthropicStream
+from translation.providers.anthropic_thinking import thinking_off, unthinking, with_known_effort
 from translation.providers.anthropic_whole import AnthropicWhole
 from translation.schema_patterns import with_portable_patterns
 from translation.sniffing import Sniffed
 from translation.unicode import fingerprint, json_string
-from translation.values import Message, Note, Request, Text, ThinkingConfig, Tool, ToolChoice
+from translation.values import Message, Note, Request, Text, ThinkingConfig, Tool, ToolChoice, ToolUse
 
 THREADS = "message-threads-"  # the beta that the bridge serves itself
 MAX_USER_ID = 256
-HOTTEST = 1.0  # OpenAI's scale goes to 2
 STRICT, MOST_STRICT = "tools.strict", 20  # among what an upstream refuses; tools in one request that may be
 PATTERN = "tools.pattern"
 UNSAMPLED = (None, None, None)
 UNSAID = {"temperature": None, "top_p": None, "top_k": None, "effort": ""}  # among that, too: fields of a request
-Fields = dict[str, bytes]  # a JSON object: the bytes of each value
-
-_FIELDS = msgspec.json.Decoder(dict[str, Raw])
-_RAWS = msgspec.json.Decoder(list[Raw])
 
 
 class Anthropic:
@@ -42,27 +41,36 @@ class Anthropic:
         lost: list[Note] = []
         if not request.body and (request.extras or request.output_schema):
             request = _worded(request, lost)
-        messages, notes = legal(request, target)
+        if not (request.body or request.tools) and ToolUse in request.kinds:
+            request = with_called_tools(request, lost)
+        names = tool_names(request, target.profile.name_limit)
+        messages, notes = legal(request, target, names)
         notes += lost
-        given = _split(request.body) if request.body else _spelled(request, target, notes)
-        fields = given | _wanted(request, target, messages, given, notes)
+        given = split(request.body) if request.body else _spelled(request, target, notes)
+        fields = given | _wanted(request, target, messages, names, given, notes)
+        if "output_config" in fields:
+            fields = with_known_effort(fields, target, notes)
         if lacks_thinking(request, messages):
-            fields |= _thinking_off(fields)
+            fields = thinking_off(fields)
             what = "thinking: off for this call, since the tool turn that it goes on from has none of Claude's"
             notes.append(Note("degradation", "thinking-disabled", what))
         fields.pop("thread", None)
         return UpstreamRequest(
             path="/messages",
-            body=request.body if request.body and fields == given else _object(fields),
+            body=request.body if request.body and fields == given else to_object(fields),
             stream=request.stream,
             headers=_headers(request),
+            names=names.changed,
             notes=tuple(notes),
         )
 
     def decoder(self, request: Request, target: Target, sent: UpstreamRequest, content_type: str) -> Decoder:
         """For the relay writer: the decoder's frames are the client's answer."""
         live = request.tools if request.stream else ()
-        return Sniffed(partial(AnthropicStream, live), partial(AnthropicWhole, streams=request.stream))
+        if not sent.names:
+            return Sniffed(partial(AnthropicStream, live), partial(AnthropicWhole, streams=request.stream))
+        stream = partial(AnthropicStream, as_sent(live, sent.names))
+        return Renamed(Sniffed(stream, partial(AnthropicWhole, streams=request.stream)), dict(sent.names))
 
     def failure(self, target: Target, status: int, headers: dict[str, str], body: bytes) -> BridgeError:
         """`code` is `opaque_state_rejected` when a signature is not taken: see `without_state`."""
@@ -73,20 +81,22 @@ class Anthropic:
 
         Where there was none, or none that is signed, thinking is what is missed: then the model has to do without it.
         """
-        fields = _split(sent.body)
-        raws = _items(fields["messages"])
+        fields = split(sent.body)
+        raws = items(fields["messages"])
         kept = [without_thinking(raw) for raw in raws]
         count = sum(old != new for old, new in zip(raws, kept, strict=True))
         given = fields.get("thinking", b"")
         if not count and (b'"disabled"' in given or b'"tool_use"' not in fields["messages"]):
             return sent
         missed = not count or UNSIGNED.search(fields["messages"]) is not None
-        fields["messages"] = _array(kept)
         if missed or (b'"enabled"' in given and b'"tool_result"' in kept[-1]):
-            fields |= _thinking_off(fields)
+            fields = thinking_off(fields)
+        if not count and fields.get("thinking", b"") == given:
+            return sent
+        fields["messages"] = to_array(kept)
         what = f"the upstream did not take the thinking of earlier turns: that of {count} messages was left out"
         note = Note("substitution", "opaque-state-dropped", what)
-        return replace(sent, body=_object(fields), notes=(*sent.notes, note))
+        return replace(sent, body=to_object(fields), notes=(*sent.notes, note))
 
 
 def _worded(request: Request, notes: list[Note]) -> Request:
@@ -105,50 +115,44 @@ def _asking(request: Request, words: str) -> Request:
 
 
 def _wanted(
-    request: Request, target: Target, messages: tuple[Message, ...], given: Fields, notes: list[Note]
+    request: Request,
+    target: Target,
+    messages: tuple[Message, ...],
+    names: ToolNames,
+    given: Fields,
+    notes: list[Note],
 ) -> Fields:
     """The fields that are the bridge's matter; most of the time each is what the client wrote."""
     raws = [message.raw or dump_message(message) for message in messages]
     written = given.get("messages", b"")
-    items = _items(written) if written else []
-    if raws != items or not written:
-        told = _array(raws)
-        written = _marked(request, messages, raws, items, given) if MARK in told or MARK in written else told
+    own = items(written) if written else []
+    if raws != own or not written:
+        told = to_array(raws)
+        written = _marked(request, messages, raws, own, given) if MARK in told or MARK in written else told
     wanted = {"messages": written}
     if request.model != target.model:
         wanted["model"] = json_string(target.model)
     if request.system:
         wanted["system"] = request.raw_system or dump_blocks(request.system)
     if request.tools:
-        own = request.raw_tools if request.body and PATTERN not in target.profile.drop_params else b""
-        wanted["tools"] = own or _tools(request, target, notes)
+        kept = request.body and not names.changed and PATTERN not in target.profile.drop_params
+        wanted["tools"] = (request.raw_tools if kept else b"") or _tools(request, target, names, notes)
+    choice = request.tool_choice
+    if choice is not None and choice.name in dict(names.changed).values() and "tool_choice" in given:
+        wanted["tool_choice"] = with_name(given["tool_choice"], names.upstream(choice.name))
     if request.stream != (given.get("stream") == b"true"):
         wanted["stream"] = b"true" if request.stream else b"false"
     return wanted
 
 
 def _marked(
-    request: Request, messages: tuple[Message, ...], raws: list[bytes], items: list[bytes], given: Fields
+    request: Request, messages: tuple[Message, ...], raws: list[bytes], own: list[bytes], given: Fields
 ) -> bytes:
-    """Messages that are not the client's `items`, with the cache breakpoints that they had."""
-    if len(raws) > len(items):
+    """Messages that are not the client's `own`, with the cache breakpoints that they had."""
+    if len(raws) > len(own):
         last = [MARK + given["cache_control"]] if "cache_control" in given else []  # on whatever the last block is
-        raws = spared(messages, raws, items + last, request.raw_tools + request.raw_system)
-    return _array(marked(messages, raws, items))
-
-
-def _thinking_off(fields: Fields) -> Fields:
-    """Clearing thinking that is off is refused, too. What is no list of edits the API refuses in its own words."""
-    changed = {"thinking": b'{"type":"disabled"}'}
-    management = _split(fields["context_management"]) if _begins(fields, "context_management", b"{") else {}
-    if _begins(management, "edits", b"["):
-        edits = [edit for edit in _items(management["edits"]) if b'"clear_thinking_' not in edit]
-        changed["context_management"] = _object(management | {"edits": _array(edits)})
-    return changed
-
-
-def _begins(fields: Fields, name: str, bracket: bytes) -> bool:
-    return fields.get(name, b"").startswith(bracket)
+        raws = spared(messages, raws, own + last, request.raw_tools + request.raw_system)
+    return to_array(marked(messages, raws, own))
 
 
 def _headers(request: Request) -> tuple[tuple[str, str], ...]:
@@ -162,8 +166,8 @@ def _headers(request: Request) -> tuple[tuple[str, str], ...]:
 
 def _spelled(given: Request, target: Target, notes: list[Note]) -> Fields:
     asks = given.effort or (given.temperature, given.top_p, given.top_k) != UNSAMPLED
-    request = _permitted(given, target, notes) if asks else given
-    temperature, top_p = _sampling(request, notes)
+    request = unthinking(_permitted(given, target, notes) if asks else given, target, notes)
+    temperature, top_p = _sampling(request, target, notes)
     unsaid: list[Note] = []  # of a limit that the client has not set
     values: dict[str, object] = {
         "model": request.model,
@@ -175,8 +179,9 @@ def _spelled(given: Request, target: Target, notes: list[Note]) -> Fields:
         "thinking": _thinking(request.thinking) if request.thinking else None,
         "output_config": _output(request, notes),
         "metadata": {"user_id": _user(request.user_id)} if request.user_id else None,
+        "cache_control": Raw(request.cache_control) if request.cache_control else None,
         "mcp_servers": Raw(request.mcp_servers) if request.mcp_servers else None,
-        "tool_choice": _choice(request.tool_choice) if request.tool_choice and request.tools else None,
+        "tool_choice": _choice(request.tool_choice, target, notes) if request.tool_choice and request.tools else None,
     }
     return {name: msgspec.json.encode(value) for name, value in values.items() if value is not None}
 
@@ -198,13 +203,11 @@ def _user(user_id: str) -> str:
     return user_id if len(user_id) <= MAX_USER_ID else fingerprint(user_id)
 
 
-def _sampling(request: Request, notes: list[Note]) -> tuple[float | None, float | None]:
+def _sampling(request: Request, target: Target, notes: list[Note]) -> tuple[float | None, float | None]:
     """Chat clients like to send both, and newer models refuse that. Where one says nothing, the other one counts."""
     temperature, top_p = request.temperature, request.top_p
-    if temperature is not None and temperature > HOTTEST:
-        what = f"temperature: {temperature} became {HOTTEST}, the most that Anthropic takes"
-        notes.append(Note("degradation", "temperature-limited", what))
-        temperature = HOTTEST
+    if temperature is not None:
+        temperature = taken_temperature(temperature, target.profile, notes)
     if temperature is None or top_p is None:
         return temperature, top_p
     if temperature == 1 and top_p != 1:
@@ -230,8 +233,7 @@ def _thinking(config: ThinkingConfig) -> dict[str, object]:
 
 
 def _output(request: Request, notes: list[Note]) -> dict[str, object] | None:
-    # `minimal` is OpenAI's; `low` is the least that the API knows.
-    value: dict[str, object] = {"effort": request.effort.replace("minimal", "low")} if request.effort else {}
+    value: dict[str, object] = {"effort": request.effort} if request.effort else {}
     if request.output_schema:
         schema = closed(request.output_schema)
         value["format"] = {"type": "json_schema", "schema": Raw(schema)}
@@ -241,14 +243,16 @@ def _output(request: Request, notes: list[Note]) -> dict[str, object] | None:
     return value or None
 
 
-def _tools(request: Request, target: Target, notes: list[Note]) -> bytes:
+def _tools(request: Request, target: Target, names: ToolNames, notes: list[Note]) -> bytes:
     """What the client wrote in this dialect stays; tools of the bridge and of chat clients have to be legal."""
     tools = tuple([tool if request.body and tool.raw else _rooted(tool, notes) for tool in request.tools])
+    if names.changed:
+        tools = tuple([aliased(tool, names) for tool in tools])
     if PATTERN in target.profile.drop_params:
         tools = tuple([_reworded(tool, notes) for tool in tools])
     if not request.body and any(tool.strict for tool in tools):
         return _loosened(tools, target, notes)
-    return _array([tool.raw or _tool(tool) for tool in tools])
+    return to_array([tool.raw or _tool(tool) for tool in tools])
 
 
 def _rooted(tool: Tool, notes: list[Note]) -> Tool:
@@ -270,8 +274,8 @@ def _reworded(tool: Tool, notes: list[Note]) -> Tool:
 
 
 def _with_schema(tool: Tool, schema: bytes) -> Tool:
-    fields = _split(tool.raw or _tool(tool)) | {"input_schema": schema}
-    return replace(tool, schema=schema, raw=_object(fields))
+    fields = split(tool.raw or _tool(tool)) | {"input_schema": schema}
+    return replace(tool, schema=schema, raw=to_object(fields))
 
 
 def _loosened(tools: tuple[Tool, ...], target: Target, notes: list[Note]) -> bytes:
@@ -283,17 +287,20 @@ def _loosened(tools: tuple[Tool, ...], target: Target, notes: list[Note]) -> byt
         bound, tools = [False] * len(tools), tuple(replace(tool, strict=False) for tool in tools)
     raws = []
     for tool, held in zip(tools, bound, strict=True):
-        fields = _split(tool.raw or _tool(tool))
+        fields = split(tool.raw or _tool(tool))
         if not held:
             fields.pop("strict", None)
         if tool.strict and not held:
             what = f"tools: Claude cannot be held to all of the schema of {tool.name}"
             notes.append(Note("degradation", "strict-dropped", what))
-        raws.append(_object(fields))
-    return _array(raws)
+        raws.append(to_object(fields))
+    return to_array(raws)
 
 
-def _choice(choice: ToolChoice) -> dict[str, object]:
+def _choice(choice: ToolChoice, target: Target, notes: list[Note]) -> dict[str, object]:
+    if choice.kind in ("any", "tool") and "tool" not in target.choices:
+        notes.append(Note("degradation", "tool-choice", f"{target.model} cannot be made to call a tool; it may choose"))
+        choice = ToolChoice("auto", "", choice.parallel)
     value: dict[str, object] = {"type": choice.kind}
     if choice.name:
         value["name"] = choice.name
@@ -308,22 +315,3 @@ def _tool(tool: Tool) -> bytes:
     schema = Raw(tool.schema or b'{"type":"object"}')
     value: dict[str, object] = {"name": tool.name, "description": tool.description, "input_schema": schema}
     return msgspec.json.encode(value | {"defer_loading": True} if tool.defer_loading else value)
-
-
-# ---------------------------------------------------------------- JSON by its outermost layer
-
-
-def _split(value: bytes) -> Fields:
-    return {name: bytes(raw) for name, raw in _FIELDS.decode(value).items()}
-
-
-def _items(value: bytes) -> list[bytes]:
-    return [bytes(raw) for raw in _RAWS.decode(value)]
-
-
-def _object(fields: Fields) -> bytes:
-    return b"{" + b",".join(json_string(name) + b":" + value for name, value in fields.items()) + b"}"
-
-
-def _array(values: list[bytes]) -> bytes:
-    return b"[" + b",".join(values) + b"]"

@@ -14,16 +14,26 @@ from translation.names import ToolNames
 from translation.providers.anthropic_searches import own, served
 from translation.providers.anthropic_state import is_unsigned, remembered, unsigned
 from translation.state import OUR_SIGNATURE
-from translation.values import Block, Message, Note, RedactedThinking, Request, Text, Thinking, ToolResult, ToolUse
+from translation.values import (
+    Block,
+    Message,
+    Note,
+    RedactedThinking,
+    Request,
+    Text,
+    Thinking,
+    ToolReference,
+    ToolResult,
+    ToolUse,
+)
 
 CONTINUE = Message("user", (Text("Continue."),))
 THINKING = ("thinking", "redacted_thinking")
+CALLS = frozenset((ToolUse, ToolResult))
 LEGAL_ID = re.compile(r"[a-zA-Z0-9_-]+")
-NAME_LIMIT = 128
-LEGAL_NAME = re.compile(rf"[a-zA-Z0-9_-]{{1,{NAME_LIMIT}}}")
 
 
-def legal(request: Request, target: Target) -> tuple[tuple[Message, ...], list[Note]]:
+def legal(request: Request, target: Target, names: ToolNames) -> tuple[tuple[Message, ...], list[Note]]:
     """The messages, each the same object unless it had to change."""
     notes: list[Note] = []
     messages = list(request.messages)
@@ -35,7 +45,7 @@ def legal(request: Request, target: Target) -> tuple[tuple[Message, ...], list[N
         if message.role == "system" and not (request.body or message.raw):
             # A chat client's. `role 'system' is not supported on this model`, and elsewhere not everywhere.
             claudes = reminder(claudes, index, notes)
-        messages[index] = _renamed(claudes, index, notes)
+        messages[index] = _renamed(claudes, index, names, notes)
     thinking = request.thinking.kind if request.thinking is not None else ""
     if thinking == "enabled" or (thinking != "disabled" and any(map(is_unsigned, request.messages))):
         _remember(messages, target.upstream, notes, fixed=thinking == "enabled")
@@ -134,22 +144,39 @@ def _is_thinking(block: Block) -> bool:
     return isinstance(block, Thinking | RedactedThinking)
 
 
-def _renamed(message: Message, index: int, notes: list[Note]) -> Message:
-    """Ids and names that models wrote may be such as Anthropic refuses: each has one alias, everywhere."""
-    blocks = tuple(map(_with_legal_id, message.blocks))
+def _renamed(message: Message, index: int, names: ToolNames, notes: list[Note]) -> Message:
+    """Ids and names may be such as Anthropic refuses: each has one alias, everywhere."""
+    if message.kinds.isdisjoint(CALLS):
+        return message
+    blocks = tuple([_with_legal_id(block, names) for block in message.blocks])
     if all(new is old for new, old in zip(blocks, message.blocks, strict=True)):
         return message
     notes += [Note("repair", rule, f"messages.{index}: {what}", index) for rule, what in _aliased(message, blocks)]
     return replace(message, blocks=blocks, raw=b"")
 
 
-def _with_legal_id(block: Block) -> Block:
-    if isinstance(block, ToolUse) and not (LEGAL_ID.fullmatch(block.id) and LEGAL_NAME.fullmatch(block.name)):
-        id_ = block.id if LEGAL_ID.fullmatch(block.id) else _alias(block.id)
-        return replace(block, id=id_, name=ToolNames((), NAME_LIMIT).upstream(block.name))
-    if isinstance(block, ToolResult) and not LEGAL_ID.fullmatch(block.tool_use_id):
-        return replace(block, tool_use_id=_alias(block.tool_use_id))
+def _with_legal_id(block: Block, names: ToolNames) -> Block:
+    if isinstance(block, ToolUse):
+        name = names.upstream(block.name)
+        if name == block.name and LEGAL_ID.fullmatch(block.id):
+            return block
+        return replace(block, id=block.id if LEGAL_ID.fullmatch(block.id) else _alias(block.id), name=name)
+    if isinstance(block, ToolResult):
+        return _with_legal_references(block, names)
     return block
+
+
+def _with_legal_references(result: ToolResult, names: ToolNames) -> ToolResult:
+    if not LEGAL_ID.fullmatch(result.tool_use_id):
+        result = replace(result, tool_use_id=_alias(result.tool_use_id))
+    if not any(type(block) is ToolReference for block in result.blocks):
+        return result
+    told = tuple([_referenced(block, names) for block in result.blocks])
+    return result if told == result.blocks else replace(result, blocks=told)
+
+
+def _referenced(block: Block, names: ToolNames) -> Block:
+    return ToolReference(names.upstream(block.tool_name)) if isinstance(block, ToolReference) else block
 
 
 def _aliased(message: Message, blocks: tuple[Block, ...]) -> Iterator[tuple[str, str]]:

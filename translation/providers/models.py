@@ -1,5 +1,7 @@
 """What the models of a provider take, by patterns of their names; the first that fits counts."""
 
+from translation.providers.profile import Choice
+
 # OpenAI refuses a level that a model does not know (`Unsupported value: 'minimal' is not supported with ...`).
 OPENAI_EFFORTS = (
     ("gpt-6-astra*", ("low", "medium", "high", "xhigh")),
@@ -88,5 +90,28 @@ OPENAI_WINDOWS = (
 # `temperature is deprecated for this model`: of those after Opus 4.6.
 CLAUDE_REFUSED = tuple(
     (pattern, ("temperature", "top_p", "top_k"))
-    for pattern in ("claude-opus-4-[7-9]*", "claude-opus-[5-9]*", "claude-sonnet-[5-9]*", "claude-haiku-[5-9]*")
+    for pattern in (
+        "claude-opus-4-[7-9]*", "claude-opus-[5-9]*", "claude-sonnet-[5-9]*", "claude-haiku-[5-9]*", "claude-fable-*",
+        "claude-mythos-*",
+    )
+)  # fmt: skip
+# `This model does not support effort level 'xhigh'. Supported levels: high, low, max, medium.`
+CLAUDE_EFFORTS = (
+    ("claude-opus-4-5*", ("low", "medium", "high")),
+    ("claude-opus-4-6*", ("low", "medium", "high", "max")),
+    ("claude-sonnet-4-6*", ("low", "medium", "high", "max")),
+    ("claude-mythos-preview*", ("low", "medium", "high", "max")),
+    # `This model does not support the effort parameter.` A date may stand where the minor version does.
+    ("claude-opus-4-[0-4]*", ()),
+    ("claude-sonnet-4-[0-5]*", ()),
+    ("claude-haiku-4*", ()),
+    ("claude-3*", ()),
+    ("*", ("low", "medium", "high", "xhigh", "max")),
+)
+# `"thinking.type.disabled" is not supported for this model. Use "thinking.type.adaptive"`, or else `between_tools`.
+CLAUDE_ALWAYS_THINKS = ("claude-fable-*", "claude-mythos-*", "claude-opus-5-[5-9]*")
+CLAUDE_BETWEEN_TOOLS = ("claude-sonnet-5-[5-9]*",)
+# `tool_choice: type "tool" and "any" are not supported for this model.`
+CLAUDE_CHOICES: tuple[tuple[str, tuple[Choice, ...]], ...] = tuple(
+    (pattern, ("auto", "none")) for pattern in (*CLAUDE_ALWAYS_THINKS, *CLAUDE_BETWEEN_TOOLS)
 )

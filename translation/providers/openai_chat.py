@@ -12,10 +12,11 @@ from msgspec.structs import replace
 
 from translation.adapter import Decoder, Target, UpstreamRequest
 from translation.answer_schema import ANY_OBJECT, advice, object_schema, told_schema, wants_any_object
+from translation.caching import cache_control
 from translation.effort import effort, is_reasoning, scale, wanted
 from translation.errors import OPAQUE_STATE_REJECTED, BridgeError, UpstreamRefused
 from translation.fences import unfenced
-from translation.fields import answer_tokens, cache_key, standard_only
+from translation.fields import answer_tokens, cache_key, standard_only, taken_temperature
 from translation.names import ToolNames
 from translation.patterns import matches
 from translation.providers.openai_chat_messages import History
@@ -32,8 +33,6 @@ from translation.values import NAME, Note, Request
 
 Json = dict[str, Any]  # chat JSON, encoded at the end of `build`
 
-CACHE_MARK = re.compile(rb'"cache_control"\s*+:\s*+(\{[^{}]*+\})')
-AN_HOUR = re.compile(rb'"ttl"\s*+:\s*+"1h"')
 SIGNATURE = re.compile(
     r"thought[_ ]?signature|invalid `signature`|thinking\.signature|encrypted_content", re.IGNORECASE
 )
@@ -142,6 +141,8 @@ def _sampling(request: Request, target: Target, notes: list[Note]) -> Json:
     for name in sorted(refused & out.keys()):
         notes.append(degraded("sampling", f"{target.model} takes no {name}"))
         del out[name]
+    if "temperature" in out:
+        out["temperature"] = taken_temperature(out["temperature"], target.profile, notes)
     if out.get("temperature") == 0 and matches(target.model, target.profile.greedy):
         if out.get("top_p", 1) != 1:
             notes.append(degraded("sampling", f"{target.model} takes no other top_p than 1 beside a temperature of 0"))
@@ -158,16 +159,9 @@ def _caller(request: Request, target: Target) -> Json:
     if target.profile.cache_key and request.messages:
         out["prompt_cache_key"] = cache_key(request)
     if target.profile.cache_models and matches(target.model, target.profile.cache_models):
-        out |= _cached(request)
+        mark = request.cache_control or cache_control(request.body)
+        out |= {"cache_control": msgspec.Raw(mark)} if mark else {}
     return out
-
-
-def _cached(request: Request) -> Json:
-    """Marks of the client's, wherever they stand, as the one that moves on with the conversation."""
-    marks = CACHE_MARK.findall(request.body)
-    if not marks:
-        return {}
-    return {"cache_control": {"type": "ephemeral"} | ({"ttl": "1h"} if any(map(AN_HOUR.search, marks)) else {})}
 
 
 def _thinking(request: Request, target: Target, offered: Offer, notes: list[Note]) -> Json:

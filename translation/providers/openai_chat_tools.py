@@ -13,7 +13,6 @@ from translation.memo import remembered
 from translation.names import ToolNames
 from translation.patterns import matches
 from translation.providers.openai_chat_search import is_search
-from translation.providers.profile import Choice
 from translation.strict import is_strict
 from translation.tool_limit import described
 from translation.typed_tools import definition, kind
@@ -50,7 +49,7 @@ def offer(request: Request, target: Target, names: ToolNames) -> Offer:
         )
     chosen, changed = _chosen(choice, target, names)
     notes += changed
-    if chosen == "none" and "none" not in _choices(target):
+    if chosen == "none" and "none" not in target.choices:
         notes.append(degraded("tool-choice", "a tool choice of none is not known there; the tools were left out"))
         return Offer({}, notes=tuple(notes))
     # R3: what the client asked for, `auto` when it did not.
@@ -64,7 +63,7 @@ def offer(request: Request, target: Target, names: ToolNames) -> Offer:
 
 
 def _chosen(choice: ToolChoice, target: Target, names: ToolNames) -> tuple[str | Json, list[Note]]:
-    known = _choices(target)
+    known = target.choices
     match choice.kind:
         case "tool" if "tool" in known:
             return {"type": "function", "function": {"name": names.upstream(choice.name)}}, []
@@ -80,12 +79,6 @@ def _chosen(choice: ToolChoice, target: Target, names: ToolNames) -> tuple[str |
             return choice.kind, []
         case _:
             assert_never(choice.kind)
-
-
-def _choices(target: Target) -> tuple[Choice, ...]:
-    profile = target.profile
-    found = (choices for pattern, choices in profile.model_choices if matches(target.model, (pattern,)))
-    return next(found, profile.tool_choices)
 
 
 def _callable(tools: tuple[Tool, ...], target: Target) -> tuple[Sequence[Tool], list[Note]]:

@@ -35,6 +35,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     rename_params: tuple[tuple[str, str], ...] = ()  # (our name, the name that this provider wants)
     fixed_sampling: tuple[str, ...] = ()  # models that refuse temperature and top_p
     greedy: tuple[str, ...] = ()  # models that take a temperature of 0 beside a top_p of 1 only, which they want told
+    hottest: float = 0  # the highest temperature that it takes, 0 = all that clients may ask for
     top_k: bool = False  # takes top_k
     windows: tuple[tuple[str, int], ...] = ()  # (model, largest prompt), where an overflow's error does not tell
     max_output: int = 0  # the longest answer, 0 when it is not known: learned from refusals

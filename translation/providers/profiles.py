@@ -1,6 +1,9 @@
 """What each provider can do: the profiles of all that the bridge knows."""
 
 from translation.providers.models import (
+    CLAUDE_ALWAYS_THINKS,
+    CLAUDE_CHOICES,
+    CLAUDE_EFFORTS,
     CLAUDE_REFUSED,
     MISTRAL_EFFORTS,
     MISTRAL_MODELS,
@@ -86,6 +89,10 @@ PROFILES: dict[str, Profile] = {
             base_url="https://api.anthropic.com/v1",
             auth="x-api-key",
             refused=CLAUDE_REFUSED,
+            efforts=CLAUDE_EFFORTS,
+            always_thinks=CLAUDE_ALWAYS_THINKS,
+            model_choices=CLAUDE_CHOICES,
+            hottest=1.0,
             name_limit=128,
             mid_system=True,
             documents="native",
@@ -186,6 +193,7 @@ PROFILES: dict[str, Profile] = {
             calls_in_text=True,
             max_tokens_field="max_completion_tokens",
             fixed_sampling=("kimi-*",),
+            hottest=1.0,
             reasoning_field="reasoning_content",
             replay_reasoning="tool_turns",
             reasoning_placeholder=" ",
@@ -218,6 +226,7 @@ PROFILES: dict[str, Profile] = {
             effort_field="thinking.type",
             efforts=(("glm-5.2*", ("high", "max")), ("glm-5.[3-9]*", ("low", "high", "max")), ("*", ())),
             always_thinks=("glm-5.[3-9]*",),
+            hottest=1.0,
             drop_params=("user",),  # `user_id` there, with a length of its own
             tool_choices=("auto",),
             strict_tools=False,
@@ -234,6 +243,7 @@ PROFILES: dict[str, Profile] = {
             base_url="https://api.mistral.ai/v1",
             drop_params=MISTRAL_REFUSED,
             greedy=("*",),
+            hottest=1.5,
             rename_params=(("seed", "random_seed"),),
             effort_field="reasoning_effort",  # refused by models that have none
             efforts=MISTRAL_EFFORTS,

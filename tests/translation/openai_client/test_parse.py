@@ -176,7 +176,7 @@ def test_a_wrong_message_is_named_by_its_path(message: object, complaint: str) -
             "messages.1.tool_calls.0.function.arguments: Input should be a JSON object in a string",
         ),
         (
-            {"id": "c", "function": {"name": "f", "arguments": "[]"}},
+            {"id": "c", "function": {"name": "f", "arguments": "[1]"}},
             "messages.1.tool_calls.0.function.arguments: Input should be a valid dictionary",
         ),
         ({"id": "", "function": {"name": "f"}}, "messages.1.tool_calls.0.id: String should have at least 1 character"),
@@ -371,6 +371,14 @@ def test_claude_is_not_told_how_to_sample_where_it_does_not_take_it(model: str) 
         ({"temperature": 0.5}, "`temperature` is deprecated for this model."),
         ({"top_p": 0.5}, "`top_p` is deprecated for this model."),
         ({"reasoning_effort": "high"}, "This model does not support the effort parameter."),
+        (
+            {"reasoning_effort": "max"},
+            "This model does not support effort level 'max'. Supported levels: high, low, medium.",
+        ),
+        (
+            {"reasoning_effort": "xhigh"},
+            'output_config.effort "xhigh" is not supported by model claude-opus-4.7; supported values: [medium]',
+        ),
     ],
 )
 def test_what_claude_turns_out_to_refuse_of_a_chat_client_is_left_out(given: dict[str, object], words: str) -> None:
@@ -653,3 +661,43 @@ def test_how_a_prompt_is_cached_goes_on_to_who_knows_of_it() -> None:
         body = msgspec.json.decode(adapters.adapter(target.profile).build(request, target).body)
         assert body["prompt_cache_options"] == {"mode": "explicit"}
         assert adapters.left_out(request, PROFILES[provider]) == ()
+
+
+@pytest.mark.parametrize("arguments", [None, "", "null", " {} ", "[]", '""'])
+@pytest.mark.parametrize("kind", [{}, {"type": None}, {"type": "function"}])
+def test_a_call_without_arguments_is_told_in_many_ways(arguments: str | None, kind: dict[str, object]) -> None:
+    call = {"id": "c1", "function": {"name": "read", "arguments": arguments}, **kind}
+    answer = said(HELLO, {"role": "assistant", "content": None, "tool_calls": [call]})[1]
+    assert answer.blocks == (ToolUse("c1", "read", b"{}"),)
+
+
+def test_an_image_may_be_its_url_alone() -> None:
+    url = "https://a.org/b.png"
+    (message,) = said({"role": "user", "content": [{"type": "image_url", "image_url": url}]})
+    assert message.blocks == (Image("url", url),)
+    wrong = refused({"role": "user", "content": [{"type": "image_url", "image_url": "b.png"}]})
+    assert wrong == "messages.0.content.0.image_url: Input should be an http(s) URL or a base64 data URL"
+
+
+MARKED = {"type": "text", "text": "long", "cache_control": {"type": "ephemeral"}}
+HOUR = {"type": "ephemeral", "ttl": "1h"}
+
+
+@pytest.mark.parametrize(
+    ("messages", "fields", "told"),
+    [
+        ([{"role": "system", "content": [MARKED]}, HELLO], {}, {"type": "ephemeral"}),
+        ([{"role": "user", "content": "q", "cache_control": HOUR}], {}, HOUR),
+        ([HELLO], {"tools": [TOOL | {"cache_control": {"type": "ephemeral"}}]}, {"type": "ephemeral"}),
+        ([HELLO], {"cache_control": HOUR}, HOUR),
+        ([{"role": "user", "content": '{"cache_control": {"type": "ephemeral"}}'}], {}, None),
+        ([HELLO], {}, None),
+    ],
+)
+@pytest.mark.parametrize(("provider", "model"), [("anthropic", "claude-opus-4-6"), ("openrouter", "anthropic/claude")])
+def test_what_a_chat_client_marks_for_the_cache_is_cached_by_claude(
+    provider: str, model: str, messages: list[object], fields: dict[str, Any], told: object
+) -> None:
+    target = Target(provider, model, PROFILES[provider])
+    sent = adapters.adapter(target.profile).build(parsed(*messages, **fields).request, target)
+    assert msgspec.json.decode(sent.body).get("cache_control") == told
