@@ -190,6 +190,8 @@ class Bridge:
 
     async def count(self, ask: Ask) -> int:
         """The tokens of what would be sent. What could not be sent is counted as the client wrote it."""
+        if ask.key.limits is not None:
+            self.limits.permit(ask.key.limits, ask.request.model)
         target, body = self.router.resolve(ask.request.model).target, ask.request.body
         try:
             prepared = await self.prepare(ask)
