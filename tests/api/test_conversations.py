@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from tests.api.conftest import BOTH, CHAT, Connect, Serve, Served
 from tests.servers import chat
-from tests.servers.client import CLOCK, TOOL, Client, folded, names, result
+from tests.servers.client import CLOCK, TOOL, Client, folded, names, result, until
 from tests.servers.ports import wait_until
 from tests.servers.script import Gate, Pause, Silence, sse_answer
 
@@ -105,6 +105,26 @@ def test_a_forgotten_mapping_is_unknown_at_once(client: Client, served: Served) 
     assert client.http.delete(path).status_code == 404
     assert client.get("/v1/conversations/forgetful")["tool_mappings"] == 0
     assert client.ask(result(tool_use_id), tools=[TOOL], headers=named("forgetful")).status_code == 400
+
+
+@BOTH
+def test_a_call_that_is_forgotten_while_it_is_written_ends_its_stream(client: Client, served: Served) -> None:
+    """It was said that the conversation had ended, which goes on."""
+    gate = Gate()
+    head, *rest = chat.call_chunks(CALL)
+    served.chat(sse_answer(head, gate, *rest, *chat.ending("tool_calls")), chat.text("Sunny."))
+    eager = TOOL | {"eager_input_streaming": True}
+    with client.stream("Weather?", tools=[eager], headers=named("forgetful")) as (_, events):
+        seen = until(events, "content_block_start")
+        id_ = seen[-1].data["content_block"]["id"]
+        assert client.http.delete(f"/v1/conversations/forgetful/tool-mappings/{id_}").status_code == 200
+        gate.open()
+        seen += events
+    error = seen[-1].data["error"]
+    assert (error["type"], error["message"]) == ("conflict_error", f"{id_} was deleted while it was being written")
+    (turn,) = served.records.ended(client.api_key, 1)
+    assert (turn.status, client.get("/v1/conversations/forgetful")["tool_mappings"]) == ("error", 0)
+    assert client.ask("Weather?", tools=[TOOL], headers=named("forgetful")).status_code == 200
 
 
 def test_what_belongs_to_another_key_is_not_found(client: Client, other_client: Client, served: Served) -> None:
