@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from conversations import ids, telemetry
 from conversations.ask import Ask
 from conversations.beside import LARGE, beside
+from conversations.callers import Callers
 from conversations.catalog import Catalog
 from conversations.course import awake
 from conversations.estimates import Estimates
@@ -45,6 +46,7 @@ from translation.errors import (
     OverBudget,
     ShuttingDown,
     StoreUnavailable,
+    Unauthenticated,
 )
 from translation.remedies import Remedy
 from translation.values import Note
@@ -244,8 +246,20 @@ class Bridge:
 
     def end(self) -> None:
         self.ended = True
-        for turn in [turn for turns in self.running.values() for turn in turns]:
+        for turn in self._turns():
             turn.end(ShuttingDown())
+
+    async def end_refused(self, callers: Callers) -> None:
+        """The turns of keys that are accepted no longer."""
+        if not callers.changed:
+            return
+        for key_digest in await callers.refused({turn.ask.key.digest for turn in self._turns()}):
+            for turn in self._turns():
+                if turn.ask.key.digest == key_digest:
+                    turn.end(Unauthenticated("this API key is no longer accepted"))
+
+    def _turns(self) -> list[Turn]:
+        return [turn for turns in self.running.values() for turn in turns]
 
     def end_conversation(self, conversation_id: int, error: BridgeError) -> None:
         """It was terminated or purged: nothing of it may be shown or stored any more."""

@@ -1,11 +1,16 @@
 """What a key may do, on every path, and for how long."""
 
+import secrets
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
-from tests.api.conftest import Served
+from tests.api.conftest import BOTH, Connect, Serve, Served
 from tests.servers import chat
-from tests.servers.client import Client, body
+from tests.servers.client import Client, body, names, until
 from tests.servers.ports import wait_until
+from tests.servers.script import Gate, Silence, sse_answer
 
 
 @pytest.mark.parametrize("path", ["/v1/messages", "/v1/messages/count_tokens", "/anthropic/v1/messages/count_tokens"])
@@ -21,3 +26,58 @@ def test_a_model_that_a_key_may_not_use_is_403_on_every_path(client: Client, ser
         return client.http.post(path, json=body("Hi")).status_code == 200
 
     wait_until(may, "the key may use it")
+
+
+@BOTH
+def test_streams_of_a_key_that_was_revoked_end_within_seconds(
+    client: Client, other_client: Client, served: Served, serve: Serve
+) -> None:
+    """In every process, and nobody else's."""
+    there = Client(serve(served.database_url).bridge.url, client.api_key)
+    gate = Gate()
+    silent = sse_answer(chat.chunk({"content": "Hel"}), Silence())
+    served.chat(silent, silent, sse_answer(chat.chunk({"content": "Hel"}), gate, *chat.ending("stop")))
+    with (
+        client.stream("Hi") as (_, here),
+        there.stream("Hi") as (_, elsewhere),
+        other_client.stream("Hi") as (_, others),
+    ):
+        for events in (here, elsewhere, others):
+            until(events, "content_block_delta")
+        served.records.revoke(client.api_key)
+        revoked = time.monotonic()
+        for events in (here, elsewhere):
+            left = list(events)
+            assert names(left).count("error") == 1
+            assert left[-1].data["error"]["type"] == "authentication_error"
+        assert time.monotonic() - revoked < 5
+        gate.open()
+        assert list(others)[-1].name == "message_stop"
+    assert all(request.abandoned.wait(5) for request in served.upstream.requests[:2])
+    assert {turn.status for turn in served.records.ended(client.api_key, 2)} == {"error"}
+    assert client.ask("Hi").status_code == 401
+    there.close()
+
+
+def test_a_change_that_leaves_a_key_valid_ends_nothing(served: Served, connect: Connect) -> None:
+    client = connect(served)
+    gate = Gate()
+    served.chat(sse_answer(chat.chunk({"content": "Hel"}), gate, *chat.ending("stop")))
+    with client.stream("Hi") as (_, events):
+        until(events, "content_block_delta")
+        served.records.change(client.api_key, requests_per_minute=1)
+        wait_until(lambda: client.ask("Hi").status_code == 429, "the change is known")
+        time.sleep(1)
+        gate.open()
+        assert list(events)[-1].name == "message_stop"
+
+
+def test_an_answer_that_is_waited_for_is_refused_when_its_key_is(client: Client, served: Served) -> None:
+    gate = Gate()
+    served.chat(sse_answer(gate, Silence()))
+    with ThreadPoolExecutor() as pool:
+        asked = pool.submit(client.ask, "Hi")
+        assert gate.reached.wait(10)
+        served.records.change(client.api_key, digest=secrets.token_hex(32))  # it is given another secret
+        response = asked.result(10)
+    assert (response.status_code, response.json()["error"]["type"]) == (401, "authentication_error")
