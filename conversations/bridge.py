@@ -27,7 +27,7 @@ from conversations.ledger import Prices
 from conversations.limits import Admission, Full, Limits
 from conversations.meter import Meter
 from conversations.preparing import Prepared, prepare
-from conversations.repeats import Repeat, asked_already, claims, refused, trace
+from conversations.repeats import Repeat, asked_already, claims, refused, trace, untraced
 from conversations.routing import Router
 from conversations.state import State
 from conversations.storable import storable
@@ -138,13 +138,19 @@ class Bridge:
         """What was asked already, perhaps in the key's last place, needs no other one to be heard once more, and no
         money. It counts as a request of the key's rate, as it has where only the budget refused it.
         """
+        prepared = None
+        if untraced(ask, claimed):
+            prepared = await self.prepare(ask)
+            await trace(self, ask, prepared, claimed)
         claim = await asked_already(self, ask, claimed)
         if claim is None:
+            if prepared is not None:
+                self._drop(prepared)
             return None
         if not counted:
             admission = await self.limits.admit(ask.key, ask.request.model, ask.request_id, places=0)
             await admission.settle()
-        return Repeat(self, ask, await self.prepare(ask), claim)
+        return Repeat(self, ask, prepared or await self.prepare(ask), claim)
 
     async def _open(self, ask: Ask, admission: Admission | None, claimed: tuple[ClaimRow, ...]) -> Turn | Repeat:
         prepared = await self.prepare(ask)
@@ -152,7 +158,7 @@ class Bridge:
             await self.together()
         if telemetry.on():
             telemetry.opened(ask, prepared)
-        if ask.identity.retry_count:
+        if untraced(ask, claimed):
             await trace(self, ask, prepared, claimed)
         kind = HostedTurn if prepared.aimed.hosted or prepared.waiting or prepared.offered.listings else Turn
         turn = kind(self, ask, prepared, claimed, admission)
@@ -201,9 +207,13 @@ class Bridge:
             log.info("count_tokens %s counts what the client wrote: %s", ask.request_id, error.message)
         else:
             target, body = prepared.route.target, prepared.sent.body
-            if prepared.conversation.row.recognised == "new" and not prepared.conversation.stored:
-                self.state.forget(prepared.conversation.row.id)  # nobody will ask for it again
+            self._drop(prepared)
         return await self.estimates.count(target.upstream, target.model, body)
+
+    def _drop(self, prepared: Prepared) -> None:
+        """Nobody will ask again for a conversation that was made for what becomes no turn."""
+        if prepared.conversation.row.recognised == "new" and not prepared.conversation.stored:
+            self.state.forget(prepared.conversation.row.id)
 
     # ------------------------------------------------------------ upstreams
 

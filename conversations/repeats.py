@@ -58,12 +58,16 @@ def claims(ask: Ask, *, anew: bool = False) -> tuple[ClaimRow, ...]:
     return tuple(reversed(rows))
 
 
+def untraced(ask: Ask, claimed: tuple[ClaimRow, ...]) -> bool:
+    """Whether it is the retry of a request that may have said nothing of retries."""
+    alone = not _who(ask.identity) and len(claimed) == 1
+    return alone and bool(ask.identity.retry_count) and claimed[0].seconds != NO_TIME
+
+
 async def trace(bridge: Bridge, ask: Ask, prepared: Prepared, claimed: tuple[ClaimRow, ...]) -> None:
     """What says that it is a retry is one, also of a request by which nobody could tell that it might be made again:
     the turn of that has no claim, and gets one now.
     """
-    if _who(ask.identity) or len(claimed) != 1 or claimed[0].seconds == NO_TIME:
-        return
     asked, received = ask.request, prepared.received
     context = tuple(digest(raw) if raw else b"" for raw in (received.raw_system, received.raw_tools))
     same = (prepared.chain[-1], asked.model[:200], parameters.dump(asked, texts=True), *context, asked.stream)
