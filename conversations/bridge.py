@@ -27,7 +27,7 @@ from conversations.ledger import Prices
 from conversations.limits import Admission, Full, Limits
 from conversations.meter import Meter
 from conversations.preparing import Prepared, prepare
-from conversations.repeats import Repeat, asked_already, claims, refused, trace, untraced
+from conversations.repeats import IN_FLIGHT, Repeat, asked_already, claims, refused, trace, untraced
 from conversations.routing import Router
 from conversations.state import State
 from conversations.storable import storable
@@ -168,7 +168,11 @@ class Bridge:
             self.leave(turn)
             error.__traceback__ = None  # it would hold the turn, which holds it
             if error.claim.kind == "thread":
-                raise await refused(self, ask, error.claim) from None
+                refusal = await refused(self, ask, error.claim)
+                # Whoever continues it may have died: then it need not wait until somebody comes by.
+                if refusal.code == IN_FLIGHT and await self.state.bury():
+                    return await self._open(ask, admission, claimed)
+                raise refusal from None
             return Repeat(self, ask, prepared, error.claim)
         # What was submitted may yet be stored, when the database is no longer stalled: then it must not stay `running`.
         except BridgeError as error:

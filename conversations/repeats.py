@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 WINDOW = 600.0  # seconds in which an equal request is the same one
 LOOK_SECONDS = 0.25
+IN_FLIGHT = "thread_continue_in_flight"
 RETRY_HEADER = "x-stainless-retry-count"
 
 
@@ -82,7 +83,7 @@ async def refused(bridge: Bridge, ask: Ask, claim: ClaimRow) -> ThreadRefused:
     job = partial(answers.claim_holder, key=ask.key.id, kind="thread", token=claim.token)
     holder = await bridge.store.read(job, None)
     if holder is not None and holder.status == "running":
-        return ThreadRefused(f"{claim.token} is being continued", code="thread_continue_in_flight")
+        return ThreadRefused(f"{claim.token} is being continued", code=IN_FLIGHT)
     return ThreadRefused(f"{claim.token} was continued already", code="thread_already_continued")
 
 
@@ -180,6 +181,8 @@ class Repeat:
 
     async def _left_behind(self, holder: Answer) -> bool:
         """Whether its process died: then nobody has to wait until the reconciler comes by, and there may be none."""
+        if await self._bridge.state.bury():
+            return True
         job, without_store = partial(others.is_dead, turn=holder.turn), False
         dead = await self._bridge.store.read(job, without_store)
         if dead:
