@@ -63,6 +63,20 @@ def test_a_page_has_bounds(client: Client, query: str) -> None:
     assert "limit" in response.json()["error"]["message"]
 
 
+def test_who_pages_on_after_what_was_deleted_hears_what_to_do(client: Client, served: Served) -> None:
+    served.upstream.always(CHAT, chat.calls(CALL))
+    for number in range(3):
+        (block,) = client.ask("Weather?", tools=[TOOL], headers=named(f"c-{number}")).json()["content"]
+    terminate(client, "c-2")
+    response = client.http.get("/v1/conversations?after_id=c-2")
+    words = "after_id: conversation c-2 not found; if it was deleted meanwhile, list anew without after_id"
+    assert (response.status_code, response.json()["error"]["message"]) == (404, words)
+    assert [item["id"] for item in client.get("/v1/conversations")["data"]] == ["c-1", "c-0"]
+    response = client.http.get(f"/v1/conversations/c-1/tool-mappings?after_id={block['id']}")
+    words = f"after_id: tool mapping {block['id']} not found; if it was deleted meanwhile, list anew without after_id"
+    assert (response.status_code, response.json()["error"]["message"]) == (404, words)
+
+
 @BOTH
 def test_mappings_tell_everything_and_page(client: Client, served: Served) -> None:
     calls = [
