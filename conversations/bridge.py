@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from conversations import ids, telemetry
 from conversations.ask import Ask
 from conversations.beside import LARGE, beside
-from conversations.callers import Callers
+from conversations.callers import NOT_ACCEPTED, Callers
 from conversations.catalog import Catalog
 from conversations.course import awake
 from conversations.estimates import Estimates
@@ -270,7 +270,7 @@ class Bridge:
         for key_digest in await callers.refused({turn.ask.key.digest for turn in self._turns()}):
             for turn in self._turns():
                 if turn.ask.key.digest == key_digest:
-                    turn.end(Unauthenticated("this API key is no longer accepted"))
+                    turn.end(Unauthenticated(NOT_ACCEPTED))
 
     def _turns(self) -> list[Turn]:
         return [turn for turns in self.running.values() for turn in turns]

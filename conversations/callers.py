@@ -10,6 +10,7 @@ from conversations.store.accounts import KeyRow
 from translation.errors import Unauthenticated
 
 CACHED = 10_000
+NOT_ACCEPTED = "this API key is no longer accepted"
 LATE_SECONDS = 15.0  # in which a request that was let in before a change may become a turn
 
 

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from conversations import parameters
+from conversations.callers import NOT_ACCEPTED
 from conversations.ids import least
 from conversations.storable import digest
-from conversations.store import answers, others, reads
+from conversations.store import accounts, answers, others, reads
+from conversations.store.accounts import KeyRow
 from conversations.store.answers import Answer, Delivered
 from conversations.store.claims import NO_TIME, ClaimRow, GiveClaim
 from conversations.store.lost import DIED, CloseLost
@@ -23,7 +25,7 @@ from conversations.store.writes import ConversationRow
 from translation import adapters
 from translation.accumulator import Accumulator, unfolded
 from translation.client.identity import Identity
-from translation.errors import BridgeError, ConversationEnded, ShuttingDown, ThreadRefused
+from translation.errors import BridgeError, ConversationEnded, ShuttingDown, ThreadRefused, Unauthenticated
 from translation.events import Finished, MessageStart, MessageStop, ToolStarted, WireEvent
 from translation.values import Note, Usage
 
@@ -166,11 +168,20 @@ class Repeat:
                 raise ShuttingDown
             if not await self._left_behind(holder):
                 await asyncio.sleep(LOOK_SECONDS)
+        if awaited is not None and self._turn is None:
+            await self._still_accepted()
         if holder is None and awaited is not None:
             job, without_store = partial(reads.is_there, conversation_id=awaited), True
             if not await self._bridge.store.read(job, without_store):
                 raise ConversationEnded("the conversation was terminated")
         return holder
+
+    async def _still_accepted(self) -> None:
+        """What has waited for long is no running turn that ends when its key is revoked."""
+        job = partial(accounts.key_by_digest, digest=self.ask.key.digest)
+        without_store: KeyRow | None = self.ask.key
+        if await self._bridge.store.read(job, without_store) is None:
+            raise Unauthenticated(NOT_ACCEPTED)
 
     async def _attached(self, holder: Answer) -> bool:
         """Whether it runs in this process, and was joined there."""

@@ -59,6 +59,26 @@ def test_streams_of_a_key_that_was_revoked_end_within_seconds(
     there.close()
 
 
+@BOTH
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_retry_that_waits_for_a_turn_ends_with_its_key(
+    client: Client, served: Served, serve: Serve, elsewhere: bool
+) -> None:
+    """In another process it took over, and asked the upstream once more."""
+    there = Client(serve(served.database_url).bridge.url, client.api_key) if elsewhere else client
+    named = {"x-conversation-id": "awaited"}
+    served.chat(*[sse_answer(chat.chunk({"content": "Hel"}), Silence())] * 2)
+    with ThreadPoolExecutor() as pool, client.stream("Hi", headers=named) as (_, events):
+        until(events, "content_block_delta")
+        again = pool.submit(there.ask, "Hi", stream=True, headers=named)
+        time.sleep(0.5)
+        served.records.revoke(client.api_key)
+        assert list(events)[-1].name == "error"
+        assert "authentication_error" in again.result(10).text
+    assert len(served.upstream.requests) == 1
+    there.close()
+
+
 def test_a_change_that_leaves_a_key_valid_ends_nothing(served: Served, connect: Connect) -> None:
     client = connect(served)
     gate = Gate()
