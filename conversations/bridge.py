@@ -139,7 +139,7 @@ class Bridge:
         money. It counts as a request of the key's rate, as it has where only the budget refused it.
         """
         prepared = None
-        if untraced(ask, claimed):
+        if ask.identity.retry_count and untraced(ask, claimed):
             prepared = await self.prepare(ask)
             await trace(self, ask, prepared, claimed)
         claim = await asked_already(self, ask, claimed)
@@ -158,7 +158,7 @@ class Bridge:
             await self.together()
         if telemetry.on():
             telemetry.opened(ask, prepared)
-        if untraced(ask, claimed):
+        if ask.identity.retry_count and untraced(ask, claimed):
             await trace(self, ask, prepared, claimed)
         kind = HostedTurn if prepared.aimed.hosted or prepared.waiting or prepared.offered.listings else Turn
         turn = kind(self, ask, prepared, claimed, admission)

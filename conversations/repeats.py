@@ -62,9 +62,8 @@ def claims(ask: Ask, *, anew: bool = False) -> tuple[ClaimRow, ...]:
 
 
 def untraced(ask: Ask, claimed: tuple[ClaimRow, ...]) -> bool:
-    """Whether it is the retry of a request that may have said nothing of retries."""
-    alone = not _who(ask.identity) and len(claimed) == 1
-    return alone and bool(ask.identity.retry_count) and claimed[0].seconds != NO_TIME
+    """Whether what a retry repeats may have a turn without a claim: it named nothing, and said nothing of retries."""
+    return not _who(ask.identity) and len(claimed) == 1 and claimed[0].seconds != NO_TIME
 
 
 async def trace(bridge: Bridge, ask: Ask, prepared: Prepared, claimed: tuple[ClaimRow, ...]) -> None:
