@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from conversations import ids, telemetry
 from conversations.ask import Ask
 from conversations.beside import LARGE, beside
+from conversations.callers import NOT_ACCEPTED, Callers
 from conversations.catalog import Catalog
 from conversations.course import awake
 from conversations.estimates import Estimates
@@ -26,7 +27,7 @@ from conversations.ledger import Prices
 from conversations.limits import Admission, Full, Limits
 from conversations.meter import Meter
 from conversations.preparing import Prepared, prepare
-from conversations.repeats import Repeat, asked_already, claims, refused, trace
+from conversations.repeats import IN_FLIGHT, Repeat, asked_already, claims, refused, trace, untraced
 from conversations.routing import Router
 from conversations.state import State
 from conversations.storable import storable
@@ -45,6 +46,7 @@ from translation.errors import (
     OverBudget,
     ShuttingDown,
     StoreUnavailable,
+    Unauthenticated,
 )
 from translation.remedies import Remedy
 from translation.values import Note
@@ -136,13 +138,19 @@ class Bridge:
         """What was asked already, perhaps in the key's last place, needs no other one to be heard once more, and no
         money. It counts as a request of the key's rate, as it has where only the budget refused it.
         """
+        prepared = None
+        if ask.identity.retry_count and untraced(ask, claimed):
+            prepared = await self.prepare(ask)
+            await trace(self, ask, prepared, claimed)
         claim = await asked_already(self, ask, claimed)
         if claim is None:
+            if prepared is not None:
+                self._drop(prepared)
             return None
         if not counted:
             admission = await self.limits.admit(ask.key, ask.request.model, ask.request_id, places=0)
             await admission.settle()
-        return Repeat(self, ask, await self.prepare(ask), claim)
+        return Repeat(self, ask, prepared or await self.prepare(ask), claim)
 
     async def _open(self, ask: Ask, admission: Admission | None, claimed: tuple[ClaimRow, ...]) -> Turn | Repeat:
         prepared = await self.prepare(ask)
@@ -150,7 +158,7 @@ class Bridge:
             await self.together()
         if telemetry.on():
             telemetry.opened(ask, prepared)
-        if ask.identity.retry_count:
+        if ask.identity.retry_count and untraced(ask, claimed):
             await trace(self, ask, prepared, claimed)
         kind = HostedTurn if prepared.aimed.hosted or prepared.waiting or prepared.offered.listings else Turn
         turn = kind(self, ask, prepared, claimed, admission)
@@ -160,7 +168,11 @@ class Bridge:
             self.leave(turn)
             error.__traceback__ = None  # it would hold the turn, which holds it
             if error.claim.kind == "thread":
-                raise await refused(self, ask, error.claim) from None
+                refusal = await refused(self, ask, error.claim)
+                # Whoever continues it may have died: then it need not wait until somebody comes by.
+                if refusal.code == IN_FLIGHT and await self.state.bury():
+                    return await self._open(ask, admission, claimed)
+                raise refusal from None
             return Repeat(self, ask, prepared, error.claim)
         # What was submitted may yet be stored, when the database is no longer stalled: then it must not stay `running`.
         except BridgeError as error:
@@ -190,6 +202,8 @@ class Bridge:
 
     async def count(self, ask: Ask) -> int:
         """The tokens of what would be sent. What could not be sent is counted as the client wrote it."""
+        if ask.key.limits is not None:
+            self.limits.permit(ask.key.limits, ask.request.model)
         target, body = self.router.resolve(ask.request.model).target, ask.request.body
         try:
             prepared = await self.prepare(ask)
@@ -197,9 +211,13 @@ class Bridge:
             log.info("count_tokens %s counts what the client wrote: %s", ask.request_id, error.message)
         else:
             target, body = prepared.route.target, prepared.sent.body
-            if prepared.conversation.row.recognised == "new" and not prepared.conversation.stored:
-                self.state.forget(prepared.conversation.row.id)  # nobody will ask for it again
+            self._drop(prepared)
         return await self.estimates.count(target.upstream, target.model, body)
+
+    def _drop(self, prepared: Prepared) -> None:
+        """Nobody will ask again for a conversation that was made for what becomes no turn."""
+        if prepared.conversation.row.recognised == "new" and not prepared.conversation.stored:
+            self.state.forget(prepared.conversation.row.id)
 
     # ------------------------------------------------------------ upstreams
 
@@ -242,8 +260,20 @@ class Bridge:
 
     def end(self) -> None:
         self.ended = True
-        for turn in [turn for turns in self.running.values() for turn in turns]:
+        for turn in self._turns():
             turn.end(ShuttingDown())
+
+    async def end_refused(self, callers: Callers) -> None:
+        """The turns of keys that are accepted no longer."""
+        if not callers.changed:
+            return
+        for key_digest in await callers.refused({turn.ask.key.digest for turn in self._turns()}):
+            for turn in self._turns():
+                if turn.ask.key.digest == key_digest:
+                    turn.end(Unauthenticated(NOT_ACCEPTED))
+
+    def _turns(self) -> list[Turn]:
+        return [turn for turns in self.running.values() for turn in turns]
 
     def end_conversation(self, conversation_id: int, error: BridgeError) -> None:
         """It was terminated or purged: nothing of it may be shown or stored any more."""

@@ -1,7 +1,7 @@
 """Who is calling: the API key of a request, from a cache that changes reach within a second."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from functools import partial
 
 from conversations.keys import digest
@@ -10,6 +10,8 @@ from conversations.store.accounts import KeyRow
 from translation.errors import Unauthenticated
 
 CACHED = 10_000
+NOT_ACCEPTED = "this API key is no longer accepted"
+LATE_SECONDS = 15.0  # in which a request that was let in before a change may become a turn
 
 
 class Callers:
@@ -17,6 +19,7 @@ class Callers:
         self._store = store
         self._known: dict[str, KeyRow] = {}  # by digest
         self._changes = 0
+        self.changed: dict[str, float] = {}  # digests, and when that was heard of, lately
 
     async def authenticate(self, digests: Sequence[str]) -> KeyRow:
         for key_digest in digests:
@@ -28,6 +31,19 @@ class Callers:
     def forget(self, key_digest: str) -> None:
         self._known.pop(key_digest, None)
         self._changes += 1
+        self.changed[key_digest] = time.monotonic()
+
+    async def refused(self, running: Set[str]) -> list[str]:
+        """Of these keys, by digest, those that a change has made invalid: revoked, given another secret, expired."""
+        found = []
+        for key_digest in self.changed.keys() & running:
+            try:
+                await self.authenticate((key_digest,))
+            except Unauthenticated:
+                found.append(key_digest)
+        late = time.monotonic() - LATE_SECONDS
+        self.changed = {changed: heard for changed, heard in self.changed.items() if heard > late}
+        return found
 
     async def _find(self, key_digest: str) -> KeyRow | None:
         changes = self._changes

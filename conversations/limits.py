@@ -57,9 +57,7 @@ class Limits:
         """A request that only listens to another one needs no place, and costs nothing."""
         limits = key.limits
         assert limits is not None
-        if limits.routes and not allowed(limits.routes, model):
-            self.refusals["route"] += 1
-            raise Forbidden(f"model: this key may not use {model}")
+        self.permit(limits, model)
         account = await self._budgets.account(key.id) if limits.budgeted and places else None
         asked = limits if places else replace(limits, concurrent=0)
         verdict = await self._verdict(key.id, asked, request_id, account.mark if account else "")
@@ -76,6 +74,11 @@ class Limits:
                 await admission.settle()
                 raise
         return admission
+
+    def permit(self, limits: KeyLimits, model: str) -> None:
+        if limits.routes and not allowed(limits.routes, model):
+            self.refusals["route"] += 1
+            raise Forbidden(f"model: this key may not use {model}")
 
     async def settle(self, key: int, stream: str, account: Account | None, used: Amount) -> None:
         durable = time.monotonic()

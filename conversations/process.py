@@ -299,8 +299,10 @@ class WebProcess:
             self._seen.add(number)
             self.apply(kind, ref)
         self._heard = asked
-        if self._routes_changed and self.bridge is not None:
-            await self._load_routes(self.bridge)
+        if self.bridge is not None:
+            await self.bridge.end_refused(self.callers)
+            if self._routes_changed:
+                await self._load_routes(self.bridge)
         if len(self._seen) > 10_000:
             self._seen = set(sorted(self._seen)[-1_000:])
 

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from conversations import parameters
+from conversations.callers import NOT_ACCEPTED
 from conversations.ids import least
 from conversations.storable import digest
-from conversations.store import answers, others, reads
+from conversations.store import accounts, answers, others, reads
+from conversations.store.accounts import KeyRow
 from conversations.store.answers import Answer, Delivered
 from conversations.store.claims import NO_TIME, ClaimRow, GiveClaim
 from conversations.store.lost import DIED, CloseLost
@@ -23,7 +25,7 @@ from conversations.store.writes import ConversationRow
 from translation import adapters
 from translation.accumulator import Accumulator, unfolded
 from translation.client.identity import Identity
-from translation.errors import BridgeError, ConversationEnded, ShuttingDown, ThreadRefused
+from translation.errors import BridgeError, ConversationEnded, ShuttingDown, ThreadRefused, Unauthenticated
 from translation.events import Finished, MessageStart, MessageStop, ToolStarted, WireEvent
 from translation.values import Note, Usage
 
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 
 WINDOW = 600.0  # seconds in which an equal request is the same one
 LOOK_SECONDS = 0.25
+IN_FLIGHT = "thread_continue_in_flight"
 RETRY_HEADER = "x-stainless-retry-count"
 
 
@@ -58,12 +61,15 @@ def claims(ask: Ask, *, anew: bool = False) -> tuple[ClaimRow, ...]:
     return tuple(reversed(rows))
 
 
+def untraced(ask: Ask, claimed: tuple[ClaimRow, ...]) -> bool:
+    """Whether what a retry repeats may have a turn without a claim: it named nothing, and said nothing of retries."""
+    return not _who(ask.identity) and len(claimed) == 1 and claimed[0].seconds != NO_TIME
+
+
 async def trace(bridge: Bridge, ask: Ask, prepared: Prepared, claimed: tuple[ClaimRow, ...]) -> None:
     """What says that it is a retry is one, also of a request by which nobody could tell that it might be made again:
     the turn of that has no claim, and gets one now.
     """
-    if _who(ask.identity) or len(claimed) != 1 or claimed[0].seconds == NO_TIME:
-        return
     asked, received = ask.request, prepared.received
     context = tuple(digest(raw) if raw else b"" for raw in (received.raw_system, received.raw_tools))
     same = (prepared.chain[-1], asked.model[:200], parameters.dump(asked, texts=True), *context, asked.stream)
@@ -78,7 +84,7 @@ async def refused(bridge: Bridge, ask: Ask, claim: ClaimRow) -> ThreadRefused:
     job = partial(answers.claim_holder, key=ask.key.id, kind="thread", token=claim.token)
     holder = await bridge.store.read(job, None)
     if holder is not None and holder.status == "running":
-        return ThreadRefused(f"{claim.token} is being continued", code="thread_continue_in_flight")
+        return ThreadRefused(f"{claim.token} is being continued", code=IN_FLIGHT)
     return ThreadRefused(f"{claim.token} was continued already", code="thread_already_continued")
 
 
@@ -161,11 +167,20 @@ class Repeat:
                 raise ShuttingDown
             if not await self._left_behind(holder):
                 await asyncio.sleep(LOOK_SECONDS)
+        if awaited is not None and self._turn is None:
+            await self._still_accepted()
         if holder is None and awaited is not None:
             job, without_store = partial(reads.is_there, conversation_id=awaited), True
             if not await self._bridge.store.read(job, without_store):
                 raise ConversationEnded("the conversation was terminated")
         return holder
+
+    async def _still_accepted(self) -> None:
+        """What has waited for long is no running turn that ends when its key is revoked."""
+        job = partial(accounts.key_by_digest, digest=self.ask.key.digest)
+        without_store: KeyRow | None = self.ask.key
+        if await self._bridge.store.read(job, without_store) is None:
+            raise Unauthenticated(NOT_ACCEPTED)
 
     async def _attached(self, holder: Answer) -> bool:
         """Whether it runs in this process, and was joined there."""
@@ -176,6 +191,8 @@ class Repeat:
 
     async def _left_behind(self, holder: Answer) -> bool:
         """Whether its process died: then nobody has to wait until the reconciler comes by, and there may be none."""
+        if await self._bridge.state.bury():
+            return True
         job, without_store = partial(others.is_dead, turn=holder.turn), False
         dead = await self._bridge.store.read(job, without_store)
         if dead:

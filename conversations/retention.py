@@ -88,8 +88,10 @@ def forget(mapping: ToolMapping) -> None:
     with transaction.atomic():
         home.select_for_update().first()  # before its calls, as turns do: had each one of both, neither would get on
         gone, _ = ToolMapping.objects.filter(pk=mapping.pk).delete()
-        # The turn that made it may not have counted it yet.
-        home.update(tool_count=Greatest(models.F("tool_count") - gone, 0))
+        # A turn that runs counts its calls when it ends, but for those that it has counted.
+        running = Turn.objects.filter(pk=mapping.turn_id, status=TurnStatus.RUNNING)
+        if not running.update(tool_count=models.F("tool_count") + gone):
+            home.update(tool_count=Greatest(models.F("tool_count") - gone, 0))
         Change.objects.create(kind="forgotten", ref=str(mapping.conversation_id), created_at=Now())
 
 

@@ -15,6 +15,7 @@ from conversations.beside import LARGE, beside, size_of
 from conversations.conversation import Conversation, Sent
 from conversations.errand import Errand
 from conversations.records import Timings
+from conversations.store import reads
 from conversations.store.claims import ClaimRow
 from conversations.store.links import LinkRow, SaveLinks, TakenId
 from conversations.store.lost import CloseLost
@@ -26,7 +27,7 @@ from translation.accumulator import Accumulator
 from translation.adapter import UpstreamRequest
 from translation.chain import link as chain_link
 from translation.client.stored import parse_answer
-from translation.errors import BridgeError, ConversationEnded, OwnFault, StoreUnavailable
+from translation.errors import BridgeError, CallForgotten, ConversationEnded, OwnFault, StoreUnavailable
 from translation.events import Event, Finished
 from translation.values import Note, ToolUse, Usage
 
@@ -155,6 +156,11 @@ class StoredTurn:
                 await self.bridge.store.write(SaveLinks(row, self.id, target.upstream, target.model, kept))
             except TakenId as taken:
                 rows = links.renamed(taken.tool_use_id, rows, events, self.calls)
+            except CallForgotten:
+                job, without_store = partial(reads.is_there, conversation_id=row.id), True
+                if not await self.bridge.store.read(job, without_store):
+                    raise ConversationEnded("the conversation was ended while this turn ran") from None
+                raise
             else:
                 return rows
 

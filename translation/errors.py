@@ -2,8 +2,8 @@
 
     BridgeError
       ClientFault         InvalidRequest (PromptTooLong, ThreadRefused, UnknownToolResult) · ThreadNotFound
-                          Unauthenticated · Forbidden · NotFound · MethodNotAllowed · Conflict (ConversationEnded)
-                          TooLarge · TooSlow · RateLimited · OverBudget
+                          Unauthenticated · Forbidden · NotFound · MethodNotAllowed · Conflict (ConversationEnded,
+                          CallForgotten) · TooLarge · TooSlow · RateLimited · OverBudget
       UpstreamFault       UpstreamRefused · UpstreamModelMissing · UpstreamMoved · UpstreamKeyRefused
                           UpstreamRateLimited (UpstreamQuotaSpent) · UpstreamOverloaded · UpstreamTimeout
                           UpstreamFailed (UpstreamUnreachable) · UpstreamProtocolError (TruncatedStream)
@@ -93,11 +93,17 @@ class MethodNotAllowed(ClientFault):
 class Conflict(ClientFault):
     status = 409
     type = "conflict_error"
-    should_retry = False
+    should_retry: bool | None = False
 
 
 class ConversationEnded(Conflict):
     """The conversation was terminated or purged while a turn of it ran: asking again would bring it back."""
+
+
+class CallForgotten(Conflict):
+    """A tool call was deleted from the store while the answer that makes it was still being written."""
+
+    should_retry = None
 
 
 class TooLarge(ClientFault):

@@ -204,8 +204,8 @@ class ApiKeyAdmin(ModelAdmin):
             current().hear("key", old)
             return self._issued(request, key, secret)
         text = (
-            "It gets a new secret, shown once on the next page. The old one is refused within a second, everywhere. "
-            "Its conversations, limits and ledger stay."
+            "It gets a new secret, shown once on the next page. The old one is refused within a second, everywhere; "
+            "answers that it is being given end in an error. Its conversations, limits and ledger stay."
         )
         question = Question("Rotate this API key?", text, "Rotate", (("API key", str(key)),), back=cells.url(key))
         return confirmed(self, request, question, str)
@@ -217,8 +217,9 @@ class ApiKeyAdmin(ModelAdmin):
         if key is None:
             raise Http404
         text = (
-            "Requests with this key are refused from now on, everywhere within a second. This cannot be undone: issue "
-            "another key instead. Its conversations and its ledger stay."
+            "Requests with this key are refused from now on, everywhere within a second, and answers that it is being "
+            "given end in an error. This cannot be undone: issue another key instead. Its conversations and its ledger "
+            "stay."
         )
         question = Question(
             "Revoke this API key?", text, "Revoke", (("API key", str(key)),), danger=True, back=cells.url(key)

@@ -21,7 +21,7 @@ router = Router(tags=["Conversations"], auth=caller)
 def conversations(request: HttpRequest, limit: int = PAGE, after_id: str = "") -> JsonResponse:
     rows = Conversation.objects.filter(api_key=owner(request), ended_at=None).order_by("-id")
     if after_id:
-        rows = rows.filter(id__lt=_find(request, after_id).pk)
+        rows = rows.filter(id__lt=_place(_own(request, after_id), "conversation", after_id))
     found = list(rows[: limited(limit) + 1])
     return page([_conversation(row) for row in found[:limit]], more=len(found) > limit)
 
@@ -48,7 +48,7 @@ def tool_mappings(request: HttpRequest, conversation_id: str, limit: int = PAGE,
     found = _touched(_find(request, unquote(conversation_id)))
     rows = found.tool_mappings.order_by("id")
     if after_id:
-        rows = rows.filter(id__gt=_mapping_of(found, after_id).pk)
+        rows = rows.filter(id__gt=_place(_call(found, after_id), "tool mapping", after_id))
     mappings = list(rows[: limited(limit) + 1])
     items = [_mapping(row) for row in mappings[:limit]]
     first, last = (items[0]["tool_use_id"], items[-1]["tool_use_id"]) if items else (None, None)
@@ -89,10 +89,23 @@ def _touched(conversation: Conversation) -> Conversation:
 
 
 def _mapping_of(conversation: Conversation, tool_use_id: str) -> ToolMapping:
-    found = conversation.tool_mappings.filter(tool_use_id=findable(tool_use_id)).first()
+    found = _call(conversation, tool_use_id)
     if found is None:
         raise NotFound(f"tool mapping {tool_use_id} not found")
     return found
+
+
+def _call(conversation: Conversation, tool_use_id: str) -> ToolMapping | None:
+    return conversation.tool_mappings.filter(tool_use_id=findable(tool_use_id)).first()
+
+
+def _place(row: Conversation | ToolMapping | None, what: str, after_id: str) -> int:
+    """Where a page begins. What was deleted has left nothing that would tell where it stood."""
+    if row is None:
+        raise NotFound(
+            f"after_id: {what} {after_id} not found; if it was deleted meanwhile, list anew without after_id"
+        )
+    return row.pk
 
 
 def _conversation(row: Conversation) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from conversations.store.database import Database
 from conversations.store.writes import ConversationRow
-from translation.errors import ConversationEnded, OwnFault
+from translation.errors import CallForgotten, ConversationEnded, OwnFault
 
 LINK = """
 INSERT INTO conversations_toolmapping (conversation_id, api_key_id, turn_id, tool_use_id, tool_name, upstream, model,
@@ -62,4 +62,5 @@ class SaveLinks(Struct, frozen=True):
                 db.expect(LINK, (*owner, *call, row.id), ended)
             else:
                 done = (link.arguments, link.state, link.status)
-                db.expect(LINK_DONE, (*done, row.id, link.tool_use_id), ended)
+                forgotten = CallForgotten(f"{link.tool_use_id} was deleted while it was being written")
+                db.expect(LINK_DONE, (*done, row.id, link.tool_use_id), forgotten)

@@ -60,11 +60,15 @@ WHERE conversation_id = %s AND tool_use_id = %s AND status IN ('pending', 'strea
 COUNTED = "SELECT 1 FROM conversations_usageentry WHERE request_id = %s LIMIT 1"
 SENT = """
 UPDATE conversations_turn SET sent_parent = NULL, sent_prefix = 0, sent_depth = 0, sent_tail = %s, sent_meta = %s WHERE id = %s"""
-# Of a turn that was taken for lost, calls are counted already.
 TOUCH = """
-UPDATE conversations_conversation SET last_activity = NOW(), last_status = %s,
-  tool_count = tool_count + %s - COALESCE((SELECT tool_count FROM conversations_turn WHERE id = %s), 0)
+UPDATE conversations_conversation SET last_activity = NOW(), last_status = %s, tool_count = tool_count + %s
 WHERE id = %s AND ended_at IS NULL"""
+# Of a turn that was taken for lost, calls are counted already. A statement of its own: one that has waited for the
+# conversation would see the turn as it was before that.
+UNCOUNT = """
+UPDATE conversations_conversation SET
+  tool_count = tool_count - (SELECT tool_count FROM conversations_turn WHERE id = %s)
+WHERE id = %s AND EXISTS (SELECT 1 FROM conversations_turn WHERE id = %s AND tool_count > 0)"""
 UNSEEN = "DELETE FROM conversations_toolmapping WHERE conversation_id = %s AND tool_use_id = %s"
 
 
@@ -234,11 +238,13 @@ class CloseTurn(Struct, frozen=True, kw_only=True):
             return
         # A conversation that was terminated meanwhile has no rows to change; the ledger still counts what was used.
         row = self.conversation
-        touched = (self.status, self.calls, self.turn, row.id)
+        touched = (self.status, self.calls, row.id)
         if self.late:
             db.execute(TOUCH, touched)
         else:
             db.expect(TOUCH, touched, ConversationEnded("the conversation was terminated"))
+        if self.late or self.calls:
+            db.execute(UNCOUNT, (self.turn, row.id, self.turn))
         db.execute(CLOSE, (*self.end(), self.turn))
         if self.sent is not None:
             db.execute(SENT, (self.sent.body, self.sent.meta, self.turn))

@@ -344,6 +344,25 @@ def test_a_repeat_needs_no_place_of_its_own(client: Client, served: Served) -> N
     assert client.ask("Another one.", headers=NAMED).status_code == 200, "the one place is free again"
 
 
+@BOTH
+def test_a_retry_of_what_said_nothing_of_retries_needs_no_place_of_its_own(client: Client, served: Served) -> None:
+    """Only a turn that begins could give its first request a claim: the retry was a 429."""
+    served.records.change(client.api_key, concurrent_streams=1)
+    gate = Gate()
+    served.chat(hello(gate))
+    retry = {"x-stainless-retry-count": "1"}
+    with client.stream("Hi") as (_, first):
+        seen = until(first, "content_block_delta")
+        assert client.ask("Another one.", headers=retry).status_code == 429
+        with client.stream("Hi", headers=retry) as (response, second):
+            assert response.status_code == 200, response.read()
+            gate.open()
+            again = list(second)
+        seen += first
+    assert written(*seen) == written(*again)
+    assert len(served.upstream.requests) == 1
+
+
 def test_a_repeat_costs_nothing_of_the_keys_budget(client: Client, served: Served) -> None:
     served.records.change(client.api_key, daily_tokens=1, requests_per_minute=4)
     gate = Gate()

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from tests.api.conftest import BOTH, CHAT, Connect, Serve, Served
 from tests.servers import chat
-from tests.servers.client import CLOCK, TOOL, Client, folded, names, result
+from tests.servers.client import CLOCK, TOOL, Client, folded, names, result, until
 from tests.servers.ports import wait_until
 from tests.servers.script import Gate, Pause, Silence, sse_answer
 
@@ -63,6 +63,20 @@ def test_a_page_has_bounds(client: Client, query: str) -> None:
     assert "limit" in response.json()["error"]["message"]
 
 
+def test_who_pages_on_after_what_was_deleted_hears_what_to_do(client: Client, served: Served) -> None:
+    served.upstream.always(CHAT, chat.calls(CALL))
+    for number in range(3):
+        (block,) = client.ask("Weather?", tools=[TOOL], headers=named(f"c-{number}")).json()["content"]
+    terminate(client, "c-2")
+    response = client.http.get("/v1/conversations?after_id=c-2")
+    words = "after_id: conversation c-2 not found; if it was deleted meanwhile, list anew without after_id"
+    assert (response.status_code, response.json()["error"]["message"]) == (404, words)
+    assert [item["id"] for item in client.get("/v1/conversations")["data"]] == ["c-1", "c-0"]
+    response = client.http.get(f"/v1/conversations/c-1/tool-mappings?after_id={block['id']}")
+    words = f"after_id: tool mapping {block['id']} not found; if it was deleted meanwhile, list anew without after_id"
+    assert (response.status_code, response.json()["error"]["message"]) == (404, words)
+
+
 @BOTH
 def test_mappings_tell_everything_and_page(client: Client, served: Served) -> None:
     calls = [
@@ -105,6 +119,26 @@ def test_a_forgotten_mapping_is_unknown_at_once(client: Client, served: Served) 
     assert client.http.delete(path).status_code == 404
     assert client.get("/v1/conversations/forgetful")["tool_mappings"] == 0
     assert client.ask(result(tool_use_id), tools=[TOOL], headers=named("forgetful")).status_code == 400
+
+
+@BOTH
+def test_a_call_that_is_forgotten_while_it_is_written_ends_its_stream(client: Client, served: Served) -> None:
+    """It was said that the conversation had ended, which goes on."""
+    gate = Gate()
+    head, *rest = chat.call_chunks(CALL)
+    served.chat(sse_answer(head, gate, *rest, *chat.ending("tool_calls")), chat.text("Sunny."))
+    eager = TOOL | {"eager_input_streaming": True}
+    with client.stream("Weather?", tools=[eager], headers=named("forgetful")) as (_, events):
+        seen = until(events, "content_block_start")
+        id_ = seen[-1].data["content_block"]["id"]
+        assert client.http.delete(f"/v1/conversations/forgetful/tool-mappings/{id_}").status_code == 200
+        gate.open()
+        seen += events
+    error = seen[-1].data["error"]
+    assert (error["type"], error["message"]) == ("conflict_error", f"{id_} was deleted while it was being written")
+    (turn,) = served.records.ended(client.api_key, 1)
+    assert (turn.status, client.get("/v1/conversations/forgetful")["tool_mappings"]) == ("error", 0)
+    assert client.ask("Weather?", tools=[TOOL], headers=named("forgetful")).status_code == 200
 
 
 def test_what_belongs_to_another_key_is_not_found(client: Client, other_client: Client, served: Served) -> None:

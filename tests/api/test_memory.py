@@ -921,6 +921,31 @@ def test_what_is_appended_beside_a_process_that_died_follows_its_question(
     there.close()
 
 
+@pytest.mark.parametrize("same", [False, True])
+def test_a_thread_goes_on_at_once_beside_a_process_that_died(serve: Serve, connect: Connect, same: bool) -> None:
+    """In other words it was "in flight" until a successor had started; in the same ones it waited for that."""
+    first = serve()
+    second = serve(first.database_url, BRIDGE_HOME=str(first.bridge.home))
+    here = connect(first)
+    there = Client(second.bridge.url, here.api_key)
+    first.chat(chat.text("Hello."), sse_answer(*chat.call_chunks(CALL), Silence()), chat.text("Dark."))
+    asked: dict[str, Any] = {"tools": [TOOL], "headers": BETA}
+    began = here.ask("Hi.", **asked, **threaded()).json()
+    go_on = asked | threaded(began["id"])
+    with here.stream("Weather?", **go_on) as (_, events):
+        until(events, "content_block_start")
+        # One that lives is being continued.
+        assert there.ask("Tonight?", **go_on).json()["error"]["details"]["error_code"] == "thread_continue_in_flight"
+        first.bridge.crash()
+    started = time.monotonic()
+    response = there.ask("Weather?" if same else "Tonight?", stream=True, **go_on)
+    assert response.status_code == 200, response.text
+    assert time.monotonic() - started < 2
+    assert [turn.status for turn in first.records.turns(here.api_key)] == ["complete", "error", "complete"]
+    assert len(there.mappings(there.conversations()[0]["id"])) == 1, "what was shown is known"
+    there.close()
+
+
 def _counted(client: Client, name: str) -> tuple[int, int]:
     """How many calls a conversation says that it has, and how many it has."""
     return client.get(f"/v1/conversations/{name}")["tool_mappings"], len(client.mappings(name))

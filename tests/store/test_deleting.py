@@ -11,7 +11,8 @@ from conversations import retention
 from conversations.deleting import LEAST, MOST, PACES, Pieces
 from conversations.models import ApiKey, Conversation, ToolMapping, Turn
 from conversations.store import Store
-from tests.store.rows import conversation, links, opening
+from conversations.store.usage import UsageRow
+from tests.store.rows import closing, conversation, links, opening
 
 
 def test_the_first_piece_is_small_and_the_next_ones_follow_the_time_that_it_took() -> None:
@@ -101,3 +102,26 @@ async def test_what_somebody_else_has_locked_is_deleted_last(store: Store, key: 
         let_go.set()
         await holder
         assert await deleter == len(turns)
+
+
+async def test_a_call_that_is_forgotten_before_its_turn_ends_is_not_counted(store: Store, key: ApiKey) -> None:
+    row = conversation(key.pk)
+    turn = opening(row)
+    await store.write(turn)
+    await store.write(links(row, turn.turn, "toolu_1", "toolu_2"))
+
+    def counted() -> int:
+        try:
+            return Conversation.objects.get(pk=row.id).tool_count
+        finally:
+            connections["default"].close()
+
+    def forget(tool_use_id: str) -> int:
+        retention.forget(ToolMapping.objects.get(conversation=row.id, tool_use_id=tool_use_id))
+        return counted()
+
+    assert await asyncio.to_thread(forget, "toolu_1") == 0
+    usage = UsageRow(attempt=1, upstream="openai", model="m", status="complete", tool_count=2)
+    await store.write(closing(row, turn.turn, usage=(usage,)))
+    assert await asyncio.to_thread(counted) == 1
+    assert await asyncio.to_thread(forget, "toolu_2") == 0

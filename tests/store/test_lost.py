@@ -9,11 +9,14 @@ import pytest
 from django.db import connection, connections, transaction
 
 from conversations import retention
-from conversations.models import ApiKey, Conversation, Turn
+from conversations.models import ApiKey, Claim, Conversation, Turn
 from conversations.store import Store
+from conversations.store.claims import ClaimRow
 from conversations.store.lost import CloseLost
+from conversations.store.usage import UsageRow
 from conversations.store.writes import OpenTurn
-from tests.store.rows import conversation, links, opening
+from tests.servers.ports import wait_until
+from tests.store.rows import closing, conversation, links, opening
 
 Close = Callable[[Store, OpenTurn], Awaitable[None]]
 
@@ -39,6 +42,22 @@ def _waiting() -> int:
         return int(cursor.fetchone()[0])
 
 
+def _until_waiting(count: int) -> None:
+    try:
+        wait_until(lambda: _waiting() >= count, f"{count} wait")
+    finally:
+        connections["default"].close()
+
+
+def _told(turn: OpenTurn) -> list[tuple[str, int]]:
+    """What became of it, and of its conversation."""
+    try:
+        ended = Turn.objects.filter(pk=turn.turn).values_list("status", "tool_count")
+        return [*ended, *Conversation.objects.filter(pk=turn.conversation.id).values_list("last_status", "tool_count")]
+    finally:
+        connections["default"].close()
+
+
 @pytest.mark.parametrize("migrated", ["postgres"], indirect=True)  # SQLite has one writer
 @pytest.mark.parametrize("close", [by_another_process, by_the_reconciler])
 async def test_who_closes_a_turn_waits_for_who_ends_it(store: Store, key: ApiKey, close: Close) -> None:
@@ -62,18 +81,54 @@ async def test_who_closes_a_turn_waits_for_who_ends_it(store: Store, key: ApiKey
         finally:
             connections["default"].close()
 
-    def told() -> list[tuple[str, int]]:
-        try:
-            ended = Turn.objects.filter(pk=turn.turn).values_list("status", "tool_count")
-            return [*ended, *Conversation.objects.filter(pk=row.id).values_list("last_status", "tool_count")]
-        finally:
-            connections["default"].close()
-
     async with asyncio.timeout(30):
         ending = asyncio.create_task(asyncio.to_thread(end))
         await asyncio.to_thread(held.wait, 30)
         await asyncio.gather(close(store, turn), ending)
-    assert await asyncio.to_thread(told) == [("complete", 1), ("complete", 1)]
+    assert await asyncio.to_thread(_told, turn) == [("complete", 1), ("complete", 1)]
+
+
+@pytest.mark.parametrize("migrated", ["postgres"], indirect=True)
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("close", [by_another_process, by_the_reconciler])
+async def test_calls_are_counted_once_by_who_ends_a_turn_that_is_just_being_closed(
+    store: Store, key: ApiKey, close: Close, late: bool
+) -> None:
+    """Who waits for a row sees the others as they were before it waited: what the turn has counted already, too."""
+    row = conversation(key.pk)
+    claim = ClaimRow("request", f"held-{row.id}")
+    turn = opening(row, claims=(claim,))
+    await store.write(turn)
+    await store.write(links(row, turn.turn, "toolu_1"))
+    held, release = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        """The claim, which is the last that they take."""
+        try:
+            with transaction.atomic():
+                Claim.objects.select_for_update().get(token=claim.token)
+                held.set()
+                release.wait(30)
+        finally:
+            connections["default"].close()
+
+    usage = UsageRow(attempt=1, upstream="openai", model="m", status="complete", tool_count=1)
+    ender = Store()
+    ender.start()
+    try:
+        async with asyncio.timeout(30):
+            holding = asyncio.create_task(asyncio.to_thread(hold))
+            await asyncio.to_thread(held.wait, 30)
+            closed = asyncio.ensure_future(close(store, turn))
+            await asyncio.to_thread(_until_waiting, 1)
+            ended = asyncio.ensure_future(ender.write(closing(row, turn.turn, usage=(usage,), late=late)))
+            await asyncio.to_thread(_until_waiting, 2)
+            release.set()
+            await asyncio.gather(holding, closed, ended)
+    finally:
+        release.set()
+        await ender.stop()
+    assert await asyncio.to_thread(_told, turn) == [("complete", 1), ("complete", 1)]
 
 
 @pytest.mark.parametrize("migrated", ["postgres"], indirect=True)

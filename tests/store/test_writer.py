@@ -20,7 +20,7 @@ from conversations.store.database import Database
 from conversations.store.pipeline import PREPARE_AFTER
 from conversations.store.writes import Answered, StaleConversation, WholeTurn
 from tests.store.rows import closing, conversation, links, message, opening
-from translation.errors import ConversationEnded, StoreUnavailable
+from translation.errors import CallForgotten, ConversationEnded, StoreUnavailable
 
 pytestmark = pytest.mark.usefixtures("migrated")
 
@@ -172,7 +172,7 @@ async def test_an_ended_conversation_takes_nothing_any_more(store: Store, key: A
         await store.write(opening(row))
     with pytest.raises(ConversationEnded):
         await store.write(links(row, first.turn, "toolu_2"))
-    with pytest.raises(ConversationEnded):
+    with pytest.raises(CallForgotten):
         await store.write(links(row, first.turn, "toolu_1", fresh=False, status="pending"))
     with pytest.raises(ConversationEnded):
         await store.write(closing(row, first.turn))
