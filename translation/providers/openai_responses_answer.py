@@ -121,13 +121,11 @@ class ResponsesAnswer:
 
     def _added(self, frame: Frame, out: list[Event]) -> None:
         item = item_of(frame.item)
-        opened = self._items.find(frame, item.id or "", item.type)
+        opened = self._items.announced(frame, item)
         if item.type != "function_call" or not item.name:
             return
         if opened.call >= 0:
-            if opened.call_id == (item.call_id or item.id or ""):
-                return  # told twice
-            opened = self._items.begin(frame, item.id or "", item.type)
+            return  # told twice
         if (given := written(item.arguments)) not in PLACEHOLDERS:
             opened.final = opened.final or given  # by the book there are none yet; of some servers nothing else comes
         self._start(opened, item, out)
@@ -150,7 +148,7 @@ class ResponsesAnswer:
 
     def _done(self, frame: Frame, out: list[Event]) -> None:
         item = item_of(frame.item)
-        opened = self._items.find(frame, item.id or "", item.type)
+        opened = self._items.find(frame, item.id or "", item.type, item.call_id or "")
         opened.done = True
         self._item(opened, item, frame.item, out)
 

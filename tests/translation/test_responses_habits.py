@@ -1,0 +1,106 @@
+"""Habits of servers that speak the Responses API: each a stream, or a whole answer, read to what a client gets."""
+
+from itertools import count
+from typing import Any
+
+import pytest
+
+from tests.translation.answers import Json, answer
+from tests.translation.frames import sse
+
+PROVIDER = "openai-responses"
+
+
+def event(kind: str, **fields: Any) -> Json:
+    return {"type": f"response.{kind}", **fields}
+
+
+def message(said: str, **fields: Any) -> Json:
+    return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": said}], **fields}
+
+
+def call(call_id: str, path: str = "", **fields: Any) -> Json:
+    arguments = f'{{"path":"{path}"}}' if path else ""
+    return {"type": "function_call", "call_id": call_id, "name": "Read", "arguments": arguments, **fields}
+
+
+def completed(*output: Json) -> Json:
+    return event("completed", response={"status": "completed", "output": list(output)})
+
+
+def shown(*events: Json, provider: str = PROVIDER) -> tuple[list[Any], str]:
+    """The words and the inputs of calls, and how it ended."""
+    return said(answer(provider, sse(*events)))
+
+
+def said(told: tuple[list[Json], str, object]) -> tuple[list[Any], str]:
+    content, end, _ = told
+    return [block.get("thinking") or block.get("text") or block["input"] for block in content], end
+
+
+def nameless(*events: Json) -> list[Json]:
+    """As a server tells them that makes up an id for each event, and counts none."""
+    made = count()
+    out: list[Json] = []
+    for each in events:
+        own = {"item": {**each["item"], "id": f"r{next(made)}"}} if "item" in each else {"item_id": f"r{next(made)}"}
+        out.append({**each, **own})
+    return out
+
+
+TEXT = [
+    event("output_item.added", item={"type": "message"}),
+    event("output_text.delta", delta="Hel"),
+    event("output_text.delta", delta="lo"),
+    event("output_text.done", text="Hello"),
+    event("output_item.done", item=message("Hello")),
+]
+SUMMARY = [{"type": "summary_text", "text": "one"}, {"type": "summary_text", "text": "two"}]
+THOUGHT = [
+    event("output_item.added", item={"type": "reasoning", "summary": []}),
+    event("reasoning_summary_text.delta", delta="on"),
+    event("reasoning_summary_text.delta", delta="e"),
+    event("reasoning_summary_text.done", text="one"),
+    event("reasoning_summary_part.added"),
+    event("reasoning_summary_text.delta", delta="two"),
+    event("output_item.done", item={"type": "reasoning", "summary": SUMMARY}),
+]
+
+
+def called(call_id: str, path: str) -> list[Json]:
+    return [
+        event("output_item.added", item=call(call_id)),
+        event("function_call_arguments.delta", delta='{"path":'),
+        event("function_call_arguments.delta", delta=f'"{path}"}}'),
+        event("function_call_arguments.done", arguments=f'{{"path":"{path}"}}'),
+        event("output_item.done", item=call(call_id, path)),
+    ]
+
+
+FIRST, SECOND = called("c1", "1"), called("c2", "2")
+AT_ONCE = [FIRST[0], SECOND[0], FIRST[-1], SECOND[-1]]
+ONE, TWO = {"path": "1"}, {"path": "2"}
+
+
+@pytest.mark.parametrize(
+    ("events", "output", "expected"),
+    [
+        (TEXT, [message("Hello", id="z")], ["Hello"]),
+        (FIRST, [call("c1", "1", id="z")], [ONE]),
+        (FIRST[:-1], [], [ONE]),
+        (FIRST[:-2], [], [ONE]),
+        ([*FIRST, *SECOND], [call("c1", "1", id="y"), call("c2", "2", id="z")], [ONE, TWO]),
+        (AT_ONCE, [], [ONE, TWO]),
+        ([*THOUGHT, *TEXT, *FIRST], [], ["one\n\ntwo", "Hello", ONE]),
+        ([*TEXT[:3], FIRST[-1]], [], ["Hello", ONE]),
+    ],
+    ids=[
+        "a text", "a call", "a call that is not done", "only pieces of a call", "two calls", "two calls at once",
+        "one of each", "a call that was not said to begin",
+    ],
+)  # fmt: skip
+def test_events_that_each_have_an_id_of_their_own_belong_to_what_began(
+    events: list[Json], output: list[Json], expected: list[Any]
+) -> None:
+    content, end = shown(*nameless(*events), completed(*output))
+    assert (content, end) == (expected, "tool_use" if isinstance(expected[-1], dict) else "end_turn")
