@@ -104,3 +104,50 @@ def test_events_that_each_have_an_id_of_their_own_belong_to_what_began(
 ) -> None:
     content, end = shown(*nameless(*events), completed(*output))
     assert (content, end) == (expected, "tool_use" if isinstance(expected[-1], dict) else "end_turn")
+
+
+def delta(said: str, kind: str = "output_text", **fields: Any) -> Json:
+    return event(f"{kind}.delta", **{"item_id": "m", "output_index": 0, "delta": said, **fields})
+
+
+def whole(said: str, kind: str = "output_text") -> Json:
+    return event(f"{kind}.done", item_id="m", output_index=0, text=said)
+
+
+def done(item: Json) -> Json:
+    return event("output_item.done", output_index=0, item=item)
+
+
+def thought(*parts: str) -> Json:
+    return {"type": "reasoning", "id": "m", "summary": [{"type": "summary_text", "text": part} for part in parts]}
+
+
+PART = event("reasoning_summary_part.added", item_id="m", output_index=0)
+SUMMED, THINKS = "reasoning_summary_text", "reasoning_text"
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        ([delta("Hel"), whole("Hello"), done(message("Hello", id="m"))], ["Hello"]),
+        ([delta("Hel"), done(message("Hello", id="m"))], ["Hello"]),
+        ([delta("Hel"), completed(message("Hello", id="m"))], ["Hello"]),
+        ([delta("a"), whole("ab"), delta("a"), whole("ac"), done(message("abac", id="m"))], ["abac"]),
+        ([delta("a"), whole("a"), delta("a"), whole("aa")], ["aaa"]),
+        ([delta("Hel"), whole("hello"), done(message("hello", id="m"))], ["Hel"]),
+        ([delta("Hello"), whole("Hel"), done(message("", id="m"))], ["Hello"]),
+        ([delta("hm", THINKS), whole("hm, so", THINKS), delta("x", item_id="n", output_index=1)], ["hm, so", "x"]),
+        ([delta("on", SUMMED), whole("one", SUMMED), PART, delta("t", SUMMED), whole("two", SUMMED)], ["one\n\ntwo"]),
+        ([delta("on", SUMMED), PART, delta("tw", SUMMED), whole("two", SUMMED)], ["on\n\ntwo"]),
+        ([delta("on", SUMMED), done(thought("one", "two"))], ["one\n\ntwo"]),
+        ([delta("hm", THINKS), whole("hm, so", SUMMED)], ["hm"]),
+    ],
+    ids=[
+        "a text", "its item", "the response", "two parts", "parts that begin alike", "another text", "less of it",
+        "reasoning", "two parts of a summary", "a part that is not told once more", "the item of a summary",
+        "a summary of reasoning",
+    ],
+)  # fmt: skip
+def test_a_whole_that_is_told_at_the_end_completes_its_pieces(events: list[Json], expected: list[Any]) -> None:
+    content, _ = shown(*events, completed())
+    assert content == expected

@@ -69,8 +69,11 @@ class ResponsesAnswer:
 
     def _text(self, frame: Frame, out: list[Event]) -> None:
         if frame.delta:
-            self._items.find(frame, frame.item_id or "", "message").length += len(frame.delta)
-            out.append(TextDelta(frame.delta))
+            self._say(self._items.find(frame, frame.item_id or "", "message"), frame.delta, out)
+
+    def _say(self, item: Item, text: str, out: list[Event]) -> None:
+        if text:
+            out.append(TextDelta(item.spoken(text)))
 
     def _annotation(self, frame: Frame, out: list[Event]) -> None:
         self._items.find(frame, frame.item_id or "", "message").cited = True
@@ -94,10 +97,17 @@ class ResponsesAnswer:
             item.gap = item.length > 0
             delta(self, replace(frame, delta=text), out)
             item.whole = item.length
+            return
+        item = self._items.known(frame, frame.item_id or "", kind)
+        if item is not None:
+            rest = item.lacking(frame.text or "", item.part)
+            if rest:
+                delta(self, replace(frame, delta=rest), out)
+            item.part = len(item.pieces)
 
     def _summary_part(self, frame: Frame, out: list[Event]) -> None:
         item = self._items.find(frame, frame.item_id or "", "reasoning")
-        item.gap = item.length > 0
+        item.gap, item.part = item.length > 0, len(item.pieces)
 
     def _think(self, frame: Frame, source: str, text: str, out: list[Event]) -> None:
         item = self._items.find(frame, frame.item_id or "", "reasoning")
@@ -178,8 +188,9 @@ class ResponsesAnswer:
         length = item.length
         if not opened.length:
             self._refusal += [part.refusal for part in parts if part.refusal]
-            out.extend(TextDelta(part.text) for part in parts if part.text)
-            opened.length = length
+            self._say(opened, item.text, out)
+        else:
+            self._say(opened, opened.lacking(item.text), out)
         if not opened.cited:
             out.extend(event for part in parts for event in citations(part.annotations or ()))
         if length:
@@ -189,9 +200,10 @@ class ResponsesAnswer:
             self._reasoning = []
 
     def _reasoned(self, opened: Item, item: OutputItem, raw: Raw, out: list[Event]) -> None:
-        if not opened.length:
-            texts = [part.text for part in (item.summary or item.content or ()) if part.text]
-            out.extend([ThinkingDelta("\n\n".join(texts))] if texts else [])
+        texts = [part.text for part in (item.summary or item.content or ()) if part.text]
+        told = "\n\n".join(texts)
+        rest = opened.lacking(told) if opened.length else told
+        out.extend([ThinkingDelta(rest)] if rest else [])
         self._keep(item, raw)
 
     def _keep(self, item: OutputItem, raw: Raw) -> None:

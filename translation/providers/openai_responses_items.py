@@ -14,7 +14,8 @@ class Item:
     """An output item that has begun."""
 
     __slots__ = (
-        "arguments", "call", "call_id", "cited", "done", "final", "gap", "id", "kind", "length", "source", "whole",
+        "arguments", "call", "call_id", "cited", "done", "final", "gap", "id", "kind", "length", "part", "pieces",
+        "source", "whole",
     )  # fmt: skip
 
     def __init__(self, item_id: str, kind: str) -> None:
@@ -25,6 +26,8 @@ class Item:
         self.arguments = Arguments()
         self.final = ""  # the arguments as the upstream says they are
         self.length = 0  # of the text or reasoning shown
+        self.pieces: list[str] = []  # of the text or reasoning as they came
+        self.part = 0  # how many of them are of earlier parts
         self.whole = 0  # of that, what was told by the events that say it once more
         self.gap = False  # another part of its reasoning has begun
         self.cited = False  # its sources came as they were found
@@ -35,7 +38,19 @@ class Item:
         """A piece of its reasoning as it is shown: parts are apart from each other."""
         shown, self.gap = ("\n\n" if self.gap else "") + text, False
         self.length += len(shown)
+        self.pieces.append(text)
         return shown
+
+    def spoken(self, text: str) -> str:
+        """A piece of its text."""
+        self.length += len(text)
+        self.pieces.append(text)
+        return text
+
+    def lacking(self, text: str, start: int = 0) -> str:
+        """What a text, told once more as a whole, has beyond the pieces from there on."""
+        shown = "".join(self.pieces[start:])
+        return text[len(shown) :] if shown and text.startswith(shown) else ""
 
     @property
     def told(self) -> bool:
@@ -106,11 +121,11 @@ class Items:
 
     def find(self, frame: Frame, item_id: str, kind: str, call_id: str = "") -> Item:
         """The item that an event belongs to; a new one where none is known."""
+        return self.known(frame, item_id, kind, call_id) or self.begin(frame, item_id, kind)
+
+    def known(self, frame: Frame, item_id: str, kind: str, call_id: str = "") -> Item | None:
         return (
-            self._named(frame, item_id, kind)
-            or self._unnamed(frame, kind, call_id)
-            or self._only(frame, item_id, kind)
-            or self.begin(frame, item_id, kind)
+            self._named(frame, item_id, kind) or self._unnamed(frame, kind, call_id) or self._only(frame, item_id, kind)
         )
 
     def _named(self, frame: Frame, item_id: str, kind: str) -> Item | None:
