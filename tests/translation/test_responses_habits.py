@@ -3,6 +3,7 @@
 from itertools import count
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.translation.answers import Json, answer
@@ -151,3 +152,19 @@ SUMMED, THINKS = "reasoning_summary_text", "reasoning_text"
 def test_a_whole_that_is_told_at_the_end_completes_its_pieces(events: list[Json], expected: list[Any]) -> None:
     content, _ = shown(*events, completed())
     assert content == expected
+
+
+def test_two_messages_are_two_blocks_and_parts_of_one_are_one() -> None:
+    notes, final = message("Let me see.", id="m", phase="commentary"), message("Done.", id="n", phase="final_answer")
+    parts = {**notes, "content": [*notes["content"], *final["content"]]}
+    streamed = [delta("Let me see."), done(notes), delta("Do", item_id="n", output_index=1), delta("ne.", item_id="n")]
+    assert shown(*streamed, completed(notes, final)) == (["Let me see.", "Done."], "end_turn")
+    body = msgspec.json.encode({"status": "completed", "output": [notes, final]})
+    assert said(answer(PROVIDER, body)) == (["Let me see.", "Done."], "end_turn")
+    assert shown(completed(parts)) == (["Let me see.Done."], "end_turn")
+    assert shown(delta("a"), delta("b", item_id="n"), completed()) == (["ab"], "end_turn")  # who never ends one
+
+
+def test_a_message_behind_a_call_is_a_block_once() -> None:
+    items = [message("a", id="m"), call("c", "1", id="f"), message("b", id="n"), message("c", id="o")]
+    assert shown(completed(*items)) == (["a", ONE, "b", "c"], "tool_use")

@@ -13,6 +13,7 @@ from translation.events import (
     Finished,
     Reason,
     TextDelta,
+    TextEnded,
     ThinkingDelta,
     ToolArguments,
     ToolDropped,
@@ -60,6 +61,7 @@ class ResponsesAnswer:
         self._response_id = ""
         self._reasoning: list[Raw] = []  # waits for the item that it belongs to
         self._texts: list[TextState] = []  # since the last call
+        self._speaker: Item | None = None  # the last message that said something
         self._refusal: list[str] = []
         self._notes: list[str] = []
         self._seen: set[object] = set()  # items that go back: a request that holds one twice is refused
@@ -72,8 +74,13 @@ class ResponsesAnswer:
             self._say(self._items.find(frame, frame.item_id or "", "message"), frame.delta, out)
 
     def _say(self, item: Item, text: str, out: list[Event]) -> None:
-        if text:
-            out.append(TextDelta(item.spoken(text)))
+        if not text:
+            return
+        if self._speaker is not item:
+            if self._speaker is not None and self._speaker.done:
+                out.append(TextEnded())
+            self._speaker = item
+        out.append(TextDelta(item.spoken(text)))
 
     def _annotation(self, frame: Frame, out: list[Event]) -> None:
         self._items.find(frame, frame.item_id or "", "message").cited = True
