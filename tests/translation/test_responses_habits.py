@@ -168,3 +168,22 @@ def test_two_messages_are_two_blocks_and_parts_of_one_are_one() -> None:
 def test_a_message_behind_a_call_is_a_block_once() -> None:
     items = [message("a", id="m"), call("c", "1", id="f"), message("b", id="n"), message("c", id="o")]
     assert shown(completed(*items)) == (["a", ONE, "b", "c"], "tool_use")
+
+
+HERMES = '<tool_call>\n{"name": "Read", "arguments": {"path": "1"}}\n</tool_call>'
+INSIDE = message(f"Let me see.{HERMES}", id="m")
+
+
+def test_calls_that_vllm_leaves_in_a_text_are_calls() -> None:
+    pieces = [delta(letter) for letter in INSIDE["content"][0]["text"]]
+    body = msgspec.json.encode({"status": "completed", "output": [INSIDE]})
+    for told in (sse(*pieces, done(INSIDE), completed(INSIDE)), body):
+        assert said(answer(PROVIDER, told, model="Qwen/Qwen3-32B")) == (["Let me see.", ONE], "tool_use")
+    cut = event("incomplete", response={"status": "incomplete", "output": []})
+    assert said(answer(PROVIDER, sse(*pieces[:-20], cut), model="qwen3")) == (["Let me see."], "max_tokens")
+
+
+@pytest.mark.parametrize("model", ["gpt-5.5", "gpt-4.1", "o3", "chatgpt-4o-latest", "codex-mini-latest"])
+def test_openais_own_models_only_speak_of_such_calls(model: str) -> None:
+    content, end, _ = answer(PROVIDER, sse(completed(INSIDE)), model=model)
+    assert (content, end) == ([{"type": "text", "text": INSIDE["content"][0]["text"]}], "end_turn")
