@@ -275,11 +275,13 @@ def test_done_ends_an_answer_whatever_is_around_it(done: bytes) -> None:
     assert answer("openai", sse(SAY_A, done)) == ([text("a")], "end_turn", None)
 
 
-def test_counts_end_an_answer_only_where_nothing_else_is_said() -> None:
+def test_counts_end_an_answer_only_where_they_come_alone() -> None:
     events = [ending(SAY_A) | {"usage": COUNTS}, ending(SAY_B) | {"usage": COUNTS}]
     assert answer("openai", sse(*events))[0] == [text("ab")]
     reading, _, _ = decoder("openai")
-    assert isinstance(reading.feed(sse(SAY_A, chunk(finish="stop", usage=COUNTS)))[-1], Finished)
+    assert isinstance(reading, Ending)
+    assert not reading.feed(sse(chunk(finish="stop", usage=COUNTS))) and reading.ending
+    assert isinstance(reading.feed(sse({"choices": [], "usage": COUNTS}))[-1], Finished)
 
 
 @pytest.mark.parametrize("running", [COUNTS, {"prompt_tokens": 0, "completion_tokens": 0}])

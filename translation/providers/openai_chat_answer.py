@@ -4,8 +4,6 @@ Calls are told apart by index or, where servers leave that out or repeat it, by 
 complete when the upstream says that it is finished, not before.
 """
 
-from operator import attrgetter
-
 from msgspec import Raw, Struct, field
 
 from translation.adapter import Ending
@@ -36,8 +34,6 @@ from translation.providers.openai_chat_wire import (
 from translation.think_text import ThinkText
 from translation.unicode import Halves
 from translation.values import Usage
-
-DELTA = attrgetter("delta")
 
 
 class ChatAnswer(Ending, Struct, eq=False):
@@ -90,14 +86,14 @@ class ChatAnswer(Ending, Struct, eq=False):
         if chunk.model:
             self._model = chunk.model
         if counts is not None:
-            self._count(counts, chunk.choices or [], out)
+            self._count(counts, out, alone=not chunk.choices)
 
-    def _count(self, counts: Counts, choices: list[Choice], out: list[Event]) -> None:
-        told, running = usage_of(counts), self._usage is not None and bool(choices)
+    def _count(self, counts: Counts, out: list[Event], *, alone: bool) -> None:
+        """Behind a choice more may follow, whatever its reason: only counts that come alone are the last word."""
+        told = usage_of(counts)
         self._usage = told or self._usage
         self.ending = self._reason is not None
-        last = told is not None and not running  # who counts as it goes sums up after the reason
-        if self.ending and last and (self._spoken or not choices) and not any(map(speaks, map(DELTA, choices))):
+        if self.ending and told is not None and alone:
             self._end(out, done=True)
 
     @property
