@@ -110,9 +110,8 @@ class ChatDecoder(ChatAnswer, eq=False):
             self._end(out, done=False)
         else:
             self._chunk(whole, out)
-            if not self._over:
-                lone = any(choice.delta and not choice.message for choice in whole.choices or ())  # the first of many
-                self._end(out, done=not lone)
+            lone = any(choice.delta and not choice.message for choice in whole.choices or ())  # the first of many
+            self._end(out, done=not lone)
 
     def _frames(self, frames: list[tuple[str, bytes]], out: list[Event]) -> None:
         for name, data in frames:
