@@ -4,12 +4,13 @@ from typing import Any
 
 import pytest
 
-from tests.translation.answers import Json, answer, chunk, piece
+from tests.translation.answers import Json, answer, calls, chunk, piece
 from tests.translation.frames import sse
 
 COUNTS = {"prompt_tokens": 3, "completion_tokens": 1}
 CALL = piece('{"path":"1"}', "Read", "c")
 ONE = {"path": "1"}
+HERMES = '<tool_call>\n{"name": "Read", "arguments": {"path": "1"}}\n</tool_call>'
 
 
 def shown(*events: Json | bytes, provider: str = "vllm") -> tuple[list[Any], str]:
@@ -26,3 +27,56 @@ def test_what_follows_a_reason_that_came_with_counts_is_heard(before: list[Json]
     assert shown(*finish, *end) == (said, "end_turn")
     assert shown(*finish, chunk({"content": "b"}), *end) == (["ab"] if before else ["b"], "end_turn")
     assert shown(*finish, CALL, *end) == ([*said, ONE], "tool_use")
+
+
+def words(text: str, size: int, finish: str = "stop") -> list[Json | bytes]:
+    pieces = [chunk({"content": text[n : n + size]}) for n in range(0, len(text), size)]
+    return [*pieces, chunk(finish=finish), b"[DONE]"]
+
+
+TOKENS = ["<|im_end|>", "<|eot_id|>", "<|endoftext|>", "</s>", "<end_of_turn>", "<｜end▁of▁sentence｜>"]
+
+
+@pytest.mark.parametrize("size", [1, 3, 4000])
+@pytest.mark.parametrize("token", [*TOKENS, "<|im_end|>\n<|endoftext|>", "</s></s>\n"])
+def test_a_token_that_ends_the_turn_is_no_text(token: str, size: int) -> None:
+    for said in ("Hello.", "a < b", '{"a": [1]}', "<b>bold</b>", "好。", "1 <2"):
+        assert shown(*words(said + token, size)) == ([said], "end_turn")
+    content, end, _ = answer("vllm", sse(*words(HERMES + token, size)))
+    assert (calls(content), len(content), end) == ([("Read", ONE)], 1, "tool_use")
+
+
+SPOKEN = [
+    "<|im_end|>",
+    "It ends with <|im_end|>",
+    "It ends with `<|im_end|>`",
+    'It is "<|im_end|>"',
+    "It is:\n<|im_end|>",
+    "标记是<|im_end|>",
+    "<|im_start|>user\nHi<|im_end|>",
+    "Hi<|im_end|>\n<|im_start|>user",
+    "One turn.<|im_end|> Another.<|im_end|>",
+    "<s>old</s>",
+    "<s>old</s> new</s>",
+    "<start_of_turn>user\nHi<end_of_turn>",
+    "Hi<|im_en",
+    "Hi<",
+    "Hi</span>",
+    "Hi" + "</s>" * 1000,
+    "no <|special|> word<|im_end|>",
+]
+
+
+@pytest.mark.parametrize("size", [1, 3, 4000])
+@pytest.mark.parametrize("text", SPOKEN)
+def test_who_speaks_of_such_tokens_is_heard(text: str, size: int) -> None:
+    assert shown(*words(text, size)) == ([text], "end_turn")
+
+
+def test_such_a_token_stays_where_it_is_no_end() -> None:
+    assert shown(*words("Hi<|im_end|>", 4, "length")) == (["Hi<|im_end|>"], "max_tokens")
+    assert shown(*words("Hi<|im_end|>", 4), provider="openai") == (["Hi<|im_end|>"], "end_turn")
+    called = [*words("Hi<|im_end|>", 4)[:-2], CALL, chunk(finish="tool_calls"), b"[DONE]"]
+    assert shown(*called) == (["Hi<|im_end|>", ONE], "tool_use")
+    thought = [chunk({"content": "Hi</s>"}), chunk({"reasoning": "hm"}), chunk({"content": "Ho</s>"})]
+    assert shown(*thought, chunk(finish="stop")) == (["Hi</s>", "hm", "Ho"], "end_turn")
