@@ -80,3 +80,21 @@ def test_such_a_token_stays_where_it_is_no_end() -> None:
     assert shown(*called) == (["Hi<|im_end|>", ONE], "tool_use")
     thought = [chunk({"content": "Hi</s>"}), chunk({"reasoning": "hm"}), chunk({"content": "Ho</s>"})]
     assert shown(*thought, chunk(finish="stop")) == (["Hi</s>", "hm", "Ho"], "end_turn")
+
+
+ADDRESS, DATA = "https://example.com/a.png", "data:image/png;base64,AAAA"
+PICTURES = [
+    ({"type": "image_url", "image_url": {"url": DATA}}, "[image/png, 3 bytes: cannot be shown here]"),
+    ({"type": "image_url", "image_url": {"url": ADDRESS}}, f"[image: {ADDRESS}]"),
+    ({"type": "image_url", "image_url": ADDRESS}, f"[image: {ADDRESS}]"),
+    ({"type": "image", "source": {"data": "AAAA"}}, "[image: cannot be shown here]"),
+]
+
+
+@pytest.mark.parametrize(("picture", "told"), PICTURES)
+def test_an_image_among_the_parts_of_a_text_is_told_of(picture: Json, told: str) -> None:
+    parts = [{"type": "text", "text": "a"}, picture, {"type": "text", "text": "b"}]
+    body = {"choices": [{"index": 0, "message": {"content": parts}, "finish_reason": "stop"}]}
+    for events in ([chunk({"content": parts}), chunk(finish="stop"), b"[DONE]"], [body]):
+        assert shown(*events) == ([f"a\n{told}b"], "end_turn")
+    assert shown(chunk({"content": [picture]}), chunk({"content": [picture]}), chunk(finish="stop"))[0] == [told]

@@ -35,6 +35,8 @@ from translation.think_text import ThinkText
 from translation.unicode import Halves
 from translation.values import Usage
 
+IMAGES = ("image", "image_url", "output_image")
+
 
 class ChatAnswer(Ending, Struct, eq=False):
     """One answer. `Finished` comes once the upstream has told its reason and its usage, or when its stream ends."""
@@ -190,6 +192,8 @@ class ChatAnswer(Ending, Struct, eq=False):
                 self._think(words(thought), out)
             if part.text:
                 self._say(part.text, out)
+            elif part.image_url or part.type in IMAGES:
+                self._show([Raw(b'{"image_url":%b}' % (bytes(part.image_url) or b"null"))], out)
             self._refusal += part.refusal or ""
 
     # ------------------------------------------------------------ the end

@@ -87,9 +87,11 @@ class Call(Struct):
 
 
 class Part(Struct):
-    """Content as parts: text, a refusal, or thinking, which has parts of its own."""
+    """Content as parts: text, a refusal, an image, or thinking, which has parts of its own."""
 
+    type: str | None = None
     text: str | None = None
+    image_url: Raw = NOTHING
     refusal: str | None = None
     thinking: "str | list[Part] | None" = None  # Mistral
     summary: "list[Part] | None" = None  # Databricks
