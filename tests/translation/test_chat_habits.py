@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
-from tests.translation.answers import Json, answer, calls, chunk, piece
+from tests.translation.answers import Json, answer, calls, chunk, decoder, piece
 from tests.translation.frames import sse
+from translation.errors import UpstreamGaveUp
+from translation.events import Failed
 
 COUNTS = {"prompt_tokens": 3, "completion_tokens": 1}
 CALL = piece('{"path":"1"}', "Read", "c")
@@ -98,3 +100,38 @@ def test_an_image_among_the_parts_of_a_text_is_told_of(picture: Json, told: str)
     for events in ([chunk({"content": parts}), chunk(finish="stop"), b"[DONE]"], [body]):
         assert shown(*events) == ([f"a\n{told}b"], "end_turn")
     assert shown(chunk({"content": [picture]}), chunk({"content": [picture]}), chunk(finish="stop"))[0] == [told]
+
+
+def test_a_message_beside_an_empty_delta_is_heard() -> None:
+    whole = {"content": "a", "tool_calls": CALL["choices"][0]["delta"]["tool_calls"]}
+    last = {"choices": [{"index": 0, "delta": {}, "message": whole, "finish_reason": "tool_calls"}]}
+    assert shown(last, b"[DONE]") == (["a", ONE], "tool_use")
+    assert shown(chunk({"content": "a"}), last, b"[DONE]") == (["a", ONE], "tool_use")
+    assert shown(chunk({"content": "a"}), CALL, last, b"[DONE]") == (["a", ONE], "tool_use")
+    both = {"choices": [{"index": 0, "delta": {"content": "a"}, "message": {"content": "a"}}]}
+    assert shown(both, chunk(finish="stop")) == (["a"], "end_turn")
+
+
+def test_a_text_as_servers_complete_it_is_one() -> None:
+    pieces = [{"choices": [{"index": 0, "text": said, "finish_reason": None}]} for said in ("a", "b", "")]
+    end = {"choices": [{"index": 0, "text": "", "finish_reason": "stop"}]}
+    assert shown(*pieces, end, b"[DONE]") == (["ab"], "end_turn")
+    assert shown({"choices": [{"index": 0, "text": "a", "finish_reason": "length"}]}) == (["a"], "max_tokens")
+    beside = {"choices": [{"index": 0, "text": "a", "delta": {"content": "a"}}]}
+    assert shown(beside, chunk(finish="stop")) == (["a"], "end_turn")
+
+
+@pytest.mark.parametrize("word", ["normal", "completed", "COMPLETED"])
+def test_more_words_say_that_an_answer_is_complete(word: str) -> None:
+    assert shown(chunk({"content": "a"}, word)) == (["a"], "end_turn")
+
+
+@pytest.mark.parametrize("word", ["malformed_tool_use", "malformed_model_output"])
+def test_more_words_say_that_the_upstream_gave_up(word: str) -> None:
+    reading, _, _ = decoder("openai")
+    (failed,) = reading.feed(sse(chunk(finish=word)))
+    assert isinstance(failed, Failed) and isinstance(failed.error, UpstreamGaveUp)
+
+
+def test_a_reason_that_is_the_word_none_is_none() -> None:
+    assert shown(chunk({"content": "a"}, "None"), chunk({"content": "b"}, "length")) == (["ab"], "max_tokens")

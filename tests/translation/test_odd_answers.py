@@ -426,7 +426,7 @@ def test_half_a_character_does_not_cost_a_whole_answer(provider: str, body: byte
 
 
 def test_a_whole_answer_without_a_message_is_no_answer() -> None:
-    body = msgspec.json.encode({"choices": [{"text": "a", "finish_reason": "stop"}]})
+    body = msgspec.json.encode({"choices": [{"finish_reason": "stop"}]})
     assert answer("openai", body) == ([], "the upstream's answer holds no message", None)
 
 

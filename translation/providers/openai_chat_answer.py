@@ -73,22 +73,32 @@ class ChatAnswer(Ending, Struct, eq=False):
             choice = first(chunk.choices or [])  # others were not asked for
         if choice is not None:
             counts = counts or choice.usage
-            self._answered = True
-            delta = choice.delta
-            if (said := delta or choice.message) is not None and said.annotations:
-                self._annotations.append(said.annotations)
-            if self._reason is not None:
-                delta = self._news(delta)
-            elif delta is None and choice.message is not None:
-                delta = self._message(choice.message)
-            if delta is not None:
-                self._delta(delta, out, whole=choice.delta is None)
-            if (choice.finish_reason or choice.error) and (self._reason is None or delta is not None):
-                self._finish(choice)
+            self._choice(choice, out)
         if chunk.model:
             self._model = chunk.model
         if counts is not None:
             self._count(counts, out, alone=not chunk.choices)
+
+    def _choice(self, choice: Choice, out: list[Event]) -> None:
+        self._answered = True
+        if choice.message is not None and not speaks(choice.delta):
+            choice.delta = None  # an empty one beside it
+        delta = choice.delta
+        if (said := delta or choice.message) is not None and said.annotations:
+            self._annotations.append(said.annotations)
+        if self._reason is not None:
+            delta = self._news(delta)
+        elif delta is None:
+            delta = self._whole(choice)
+        if delta is not None:
+            self._delta(delta, out, whole=choice.delta is None)
+        if (choice.finish_reason or choice.error) and (self._reason is None or delta is not None):
+            self._finish(choice)
+
+    def _whole(self, choice: Choice) -> Delta | None:
+        if choice.message is not None:
+            return self._message(choice.message)
+        return Delta(content=choice.text) if choice.text else None
 
     def _count(self, counts: Counts, out: list[Event], *, alone: bool) -> None:
         """Behind a choice more may follow, whatever its reason: only counts that come alone are the last word."""
@@ -202,7 +212,7 @@ class ChatAnswer(Ending, Struct, eq=False):
         told = choice.finish_reason or ""
         if told not in REASONS:
             told = finish_word(told)
-        if told in ("", "null"):
+        if told in ("", "null", "none"):
             heed(choice.error)
             return
         if told in GAVE_UP:
