@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.translation.answers import Json, answer, calls, chunk, decoder, piece
@@ -135,3 +136,36 @@ def test_more_words_say_that_the_upstream_gave_up(word: str) -> None:
 
 def test_a_reason_that_is_the_word_none_is_none() -> None:
     assert shown(chunk({"content": "a"}, "None"), chunk({"content": "b"}, "length")) == (["ab"], "max_tokens")
+
+
+def said_whole(text: str, provider: str = "vllm", **more: Any) -> tuple[list[Any], str]:
+    message = {"role": "assistant", "content": text, **more}
+    body = msgspec.json.encode({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
+    content, end, _ = answer(provider, body)
+    return [block.get("thinking") or block.get("text") for block in content], end
+
+
+UNOPENED = "Two and two...\n</think>\n\nFour."
+
+
+def test_reasoning_of_a_whole_answer_whose_opening_tag_was_in_the_prompt_is_thinking() -> None:
+    assert said_whole(UNOPENED) == (["Two and two...\n", "Four."], "end_turn")
+    assert said_whole(f"```\ncode\n```\n{UNOPENED}")[0] == ["```\ncode\n```\nTwo and two...\n", "Four."]
+    assert said_whole(UNOPENED, "openai") == ([UNOPENED], "end_turn")
+    assert shown(*words(UNOPENED, 5)) == ([UNOPENED], "end_turn")  # what was shown cannot be taken back
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It ends with </think>\n\nand then comes the answer.",
+        "Write\n</think> behind it.",
+        "```\nhm\n</think>\n```\nis how it ends.",
+        "Between <think> and\n</think>\nthey think.",
+        "One\n</think>\nand another\n</think>\nend it.",
+        "It ends so:\n</think>\n",
+        "\n\nHi",
+    ],
+)
+def test_a_whole_answer_that_speaks_of_the_closing_tag_is_text(text: str) -> None:
+    assert said_whole(text) == ([text], "end_turn")

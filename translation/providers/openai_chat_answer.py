@@ -31,7 +31,7 @@ from translation.providers.openai_chat_wire import (
     usage_of,
     words,
 )
-from translation.think_text import ThinkText
+from translation.think_text import ThinkText, opened
 from translation.unicode import Halves
 from translation.values import Usage
 
@@ -144,7 +144,7 @@ class ChatAnswer(Ending, Struct, eq=False):
         content = delta.content
         if content:
             if isinstance(content, str):
-                self._say(content, out)
+                self._say(opened(content) if whole and self._thinks is not None else content, out)
             else:
                 self._parts(content, out)
         if delta.images:
