@@ -80,7 +80,9 @@ class ResponsesAnswer:
             if self._speaker is not None and self._speaker.done:
                 out.append(TextEnded())
             self._speaker = item
-        out.append(TextDelta(item.spoken(text)))
+        item.length += len(text)
+        item.pieces.append(text)
+        out.append(TextDelta(text))
 
     def _annotation(self, frame: Frame, out: list[Event]) -> None:
         self._items.find(frame, frame.item_id or "", "message").cited = True

@@ -41,12 +41,6 @@ class Item:
         self.pieces.append(text)
         return shown
 
-    def spoken(self, text: str) -> str:
-        """A piece of its text."""
-        self.length += len(text)
-        self.pieces.append(text)
-        return text
-
     def lacking(self, text: str, start: int = 0) -> str:
         """What a text, told once more as a whole, has beyond the pieces from there on."""
         shown = "".join(self.pieces[start:])
@@ -121,6 +115,9 @@ class Items:
 
     def find(self, frame: Frame, item_id: str, kind: str, call_id: str = "") -> Item:
         """The item that an event belongs to; a new one where none is known."""
+        found = self._known.get(item_id) if item_id else None
+        if found is not None and found.kind == kind and not found.done:
+            return found  # as nearly always
         return self.known(frame, item_id, kind, call_id) or self.begin(frame, item_id, kind)
 
     def known(self, frame: Frame, item_id: str, kind: str, call_id: str = "") -> Item | None:
