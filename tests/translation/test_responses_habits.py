@@ -187,3 +187,10 @@ def test_calls_that_vllm_leaves_in_a_text_are_calls() -> None:
 def test_openais_own_models_only_speak_of_such_calls(model: str) -> None:
     content, end, _ = answer(PROVIDER, sse(completed(INSIDE)), model=model)
     assert (content, end) == ([{"type": "text", "text": INSIDE["content"][0]["text"]}], "end_turn")
+
+
+def test_an_error_may_be_called_like_the_events_around_it() -> None:
+    for kind in ("error", "response.error"):
+        content, end = shown(delta("a"), {"type": kind, "message": "boom"})
+        assert content == ["a"] and end.startswith("boom")
+        assert shown({"type": kind, "error": {"message": "boom"}}) == ([], "boom")

@@ -16,6 +16,8 @@ from translation.unicode import check_utf8
 from translation.unreadable import UNREADABLE
 from translation.values import Tool
 
+ERRORS = ("error", "response.error")
+
 
 class ResponsesStream(ResponsesAnswer):
     def __init__(self, names: Mapping[str, str], tools: tuple[Tool, ...] = ()) -> None:
@@ -81,7 +83,7 @@ class ResponsesStream(ResponsesAnswer):
         if frame.type in ALL:
             # Some gateways send the response itself where the event should hold it.
             self._completed(frame.type, data if bytes(frame.response) in (b"", b"null") else frame.response, out)
-        elif frame.type == "error" or is_error(frame.error):
+        elif frame.type in ERRORS or is_error(frame.error):
             self._end(Failed(in_band(read(data) or SILENT)), out)
         elif not frame.type and (complaint := read(data)):
             self._end(Failed(in_band(complaint)), out)
