@@ -22,6 +22,10 @@ class ThinkingDelta(Struct, frozen=True):
     text: str
 
 
+class TextEnded(Struct, frozen=True):
+    """What comes next, if it is a text, is another one: a block of its own."""
+
+
 class ToolStarted(Struct, frozen=True):
     """A call has a name. `call` numbers the calls of one answer from 0; `id` is minted by the bridge."""
 
@@ -98,6 +102,7 @@ class Frame(Struct, frozen=True):
 Event = (
     TextDelta
     | ThinkingDelta
+    | TextEnded
     | ToolStarted
     | ToolArguments
     | ToolEnded

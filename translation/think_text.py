@@ -6,6 +6,17 @@ from translation.events import TextDelta, ThinkingDelta
 OPENING = "<think>"
 CLOSING = "</think>"
 TAGS = (OPENING, CLOSING, *BEGINNINGS)
+FENCE = "```"
+
+
+def opened(text: str) -> str:
+    """A whole answer, with the tag that opens its reasoning where the prompt held that: only the closing one is in the
+    text then, once and in a line of its own. Elsewhere, or between fences, an answer speaks of it."""
+    thought, tag, rest = text.partition(CLOSING)
+    alone = thought.endswith("\n") and rest.startswith("\n") and bool(thought.strip()) and bool(rest.strip())
+    if not tag or not alone or OPENING in text or CLOSING in rest or thought.count(FENCE) % 2:
+        return text
+    return OPENING + text
 
 
 class ThinkText:

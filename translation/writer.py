@@ -24,6 +24,7 @@ from translation.events import (
     MessageStop,
     Reason,
     TextDelta,
+    TextEnded,
     ThinkingDelta,
     ToolArguments,
     ToolDropped,
@@ -50,6 +51,9 @@ STOP_REASONS: dict[Reason, str] = {
     "context_window": "model_context_window_exceeded",
     "pause": "pause_turn",
 }
+
+
+Ordered = TextDelta | TextEnded | ThinkingDelta | Citation | WholeBlock  # what waits while a call is open
 
 
 class _Call:
@@ -95,7 +99,7 @@ class BlockWriter:
         self._index = 0  # of the next block
         self._open: str | _Call | None = None  # "text", "thinking" or a call
         self._calls: dict[int, _Call] = {}  # not yet written to their end
-        self._waiting: deque[TextDelta | ThinkingDelta | Citation | WholeBlock | _Call] = deque()
+        self._waiting: deque[Ordered | _Call] = deque()
         self._tool_blocks = 0
         self._blank = ""  # white space that thinking may begin with
         self._done = False
@@ -180,7 +184,7 @@ class BlockWriter:
         match event:
             case Finished() | Failed():
                 pass  # the bridge ends the message with `finish`, or the stream with an error
-            case TextDelta() | ThinkingDelta() | Citation() | WholeBlock():
+            case TextDelta() | TextEnded() | ThinkingDelta() | Citation() | WholeBlock():
                 if self._waiting or isinstance(self._open, _Call):
                     self._waiting.append(event)
                 else:
@@ -200,12 +204,15 @@ class BlockWriter:
             case _:
                 assert_never(event)
 
-    def _write(self, event: TextDelta | ThinkingDelta | Citation | WholeBlock, out: list[WireEvent]) -> None:
+    def _write(self, event: Ordered, out: list[WireEvent]) -> None:
         match event:
             case TextDelta(text=text):
                 if text:
                     self._ensure("text", b'{"type":"text","text":""}', out)
                     out.append(BlockDelta(self._index - 1, "text_delta", text))
+            case TextEnded():
+                if self._open == "text":
+                    self._close(out)
             case ThinkingDelta(text=text):
                 if self._thinking != "hidden":
                     self._think(text, out)

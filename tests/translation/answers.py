@@ -35,9 +35,9 @@ REQUEST = {
 }
 
 
-def decoder(provider: str) -> tuple[Decoder, Accumulator, Any]:
+def decoder(provider: str, model: str = "") -> tuple[Decoder, Accumulator, Any]:
     profile = PROFILES[provider]
-    target = Target(provider, MODELS[provider], profile)
+    target = Target(provider, model or MODELS[provider], profile)
     request, _ = repair(parse(msgspec.json.encode(REQUEST), "", ()), profile)
     sent = adapter(profile).build(request, target)
     kind = "text/event-stream"
@@ -45,9 +45,9 @@ def decoder(provider: str) -> tuple[Decoder, Accumulator, Any]:
     return adapter(profile).decoder(request, target, sent, kind), folded, writer(profile, request, "msg")
 
 
-def answer(provider: str, *reads: bytes) -> tuple[list[Json], str, Usage | None]:
+def answer(provider: str, *reads: bytes, model: str = "") -> tuple[list[Json], str, Usage | None]:
     """The content, the stop reason (or why it failed) and the usage."""
-    reading, folded, writing = decoder(provider)
+    reading, folded, writing = decoder(provider, model)
     end, usage = "", None
     for events in [*map(reading.feed, reads), reading.close()]:
         named = [_with_id(event) for event in events]

@@ -275,11 +275,13 @@ def test_done_ends_an_answer_whatever_is_around_it(done: bytes) -> None:
     assert answer("openai", sse(SAY_A, done)) == ([text("a")], "end_turn", None)
 
 
-def test_counts_end_an_answer_only_where_nothing_else_is_said() -> None:
+def test_counts_end_an_answer_only_where_they_come_alone() -> None:
     events = [ending(SAY_A) | {"usage": COUNTS}, ending(SAY_B) | {"usage": COUNTS}]
     assert answer("openai", sse(*events))[0] == [text("ab")]
     reading, _, _ = decoder("openai")
-    assert isinstance(reading.feed(sse(SAY_A, chunk(finish="stop", usage=COUNTS)))[-1], Finished)
+    assert isinstance(reading, Ending)
+    assert not reading.feed(sse(chunk(finish="stop", usage=COUNTS))) and reading.ending
+    assert isinstance(reading.feed(sse({"choices": [], "usage": COUNTS}))[-1], Finished)
 
 
 @pytest.mark.parametrize("running", [COUNTS, {"prompt_tokens": 0, "completion_tokens": 0}])
@@ -424,7 +426,7 @@ def test_half_a_character_does_not_cost_a_whole_answer(provider: str, body: byte
 
 
 def test_a_whole_answer_without_a_message_is_no_answer() -> None:
-    body = msgspec.json.encode({"choices": [{"text": "a", "finish_reason": "stop"}]})
+    body = msgspec.json.encode({"choices": [{"finish_reason": "stop"}]})
     assert answer("openai", body) == ([], "the upstream's answer holds no message", None)
 
 
@@ -819,10 +821,10 @@ SAID_A = told("output_text.delta", delta="a", item_id="m")
         ([told(DONE, {**CALL, "id": "x", "call_id": "y"})], [CALL], [P1]),
         ([told(DONE, {**CALL, "id": "x", "call_id": "y"}), told(DONE, OTHER)], [CALL, OTHER], [P1, P2]),
         ([told(ADDED, {"type": "function_call", "id": "f"}), READ_ONE], [CALL], [P1]),
-        ([SAID_A], [{**MESSAGE, "id": "m"}, SECOND], ["ab"]),
-        ([SAID_A], [MESSAGE | {"id": None}, SECOND | {"id": None}], ["ab"]),
-        ([told(DONE, {**MESSAGE, "id": "m"})], [{**MESSAGE, "id": "m"}, SECOND], ["ab"]),
-        ([told(DONE, MESSAGE | {"id": None})], [MESSAGE | {"id": None}, SECOND | {"id": None}], ["ab"]),
+        ([SAID_A], [{**MESSAGE, "id": "m"}, SECOND], ["a", "b"]),
+        ([SAID_A], [MESSAGE | {"id": None}, SECOND | {"id": None}], ["a", "b"]),
+        ([told(DONE, {**MESSAGE, "id": "m"})], [{**MESSAGE, "id": "m"}, SECOND], ["a", "b"]),
+        ([told(DONE, MESSAGE | {"id": None})], [MESSAGE | {"id": None}, SECOND | {"id": None}], ["a", "b"]),
         ([SAID_A, {**SAID_A, "delta": "b"}], [MESSAGE, SECOND], ["ab"]),
         ([told(ADDED, {"type": "message", "id": "m2"})], [SECOND], ["b"]),
         ([told(DONE, THOUGHT), SAID_A], [THOUGHT, THOUGHT, MESSAGE], ["hm", "a"]),

@@ -27,6 +27,7 @@ RESPONSES_EXTRAS = (
     "response_format", "verbosity", "service_tier", "metadata", "safety_identifier", "prompt_cache_key",
     "prompt_cache_retention", "prompt_cache_options",
 )  # fmt: skip
+OPENAI_MODELS = ("gpt-*", "chatgpt-*", "codex-*", "o[0-9]*", "ft:*")
 OPENAI_REASONING = ("o[0-9]*", "gpt-[5-9]*")
 # `Unsupported parameter: 'stop' is not supported with this model`
 UNGUIDED = ("stop", "presence_penalty", "frequency_penalty", "logit_bias")

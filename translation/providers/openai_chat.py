@@ -14,6 +14,7 @@ from translation.adapter import Decoder, Target, UpstreamRequest
 from translation.answer_schema import ANY_OBJECT, advice, object_schema, told_schema, wants_any_object
 from translation.caching import cache_control
 from translation.effort import effort, is_reasoning, scale, wanted
+from translation.end_tokens import EndTokens
 from translation.errors import OPAQUE_STATE_REJECTED, BridgeError, UpstreamRefused
 from translation.fences import unfenced
 from translation.fields import answer_tokens, cache_key, standard_only, taken_temperature
@@ -80,6 +81,8 @@ class OpenAIChat:
     def decoder(self, request: Request, target: Target, sent: UpstreamRequest, content_type: str) -> Decoder:
         """Stream or whole JSON is seen from the bytes: servers send either under any content type."""
         decoder: Decoder = chat_decoder(request, target, sent)
+        if target.profile.thinks_in_text:
+            decoder = EndTokens(decoder)
         if request.tools and target.profile.calls_in_text:
             decoder = in_text(decoder, request, sent)
         if request.tools:

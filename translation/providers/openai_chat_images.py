@@ -11,7 +11,7 @@ class _Address(Struct):
 
 
 class _Image(Struct):
-    image_url: _Address | None = None
+    image_url: _Address | str | None = None
 
 
 def pictured(raw: Raw) -> str:
@@ -20,7 +20,8 @@ def pictured(raw: Raw) -> str:
         image = msgspec.json.decode(raw, type=_Image)
     except UNREADABLE:
         image = _Image()
-    address = image.image_url.url if image.image_url else ""
+    told = image.image_url or ""
+    address = told if isinstance(told, str) else told.url
     head, comma, data = address.partition(",")
     if not head.startswith("data:"):
         return f"[image: {address}]" if address else "[image: cannot be shown here]"

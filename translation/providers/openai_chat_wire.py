@@ -22,6 +22,8 @@ REASONS: dict[str, Reason] = {
     "eos_token": "stop",
     "stop_sequence": "stop",
     "end": "stop",  # LM Studio
+    "normal": "stop",  # Baidu
+    "completed": "stop",
     "complete": "stop",  # Cohere
     "end_turn": "stop",  # gateways that pass on what Anthropic says
     "tool_use": "tool_use",
@@ -55,6 +57,8 @@ GAVE_UP: dict[str, type[BridgeError]] = {
     "insufficient_system_resource": UpstreamOverloaded,  # DeepSeek
     "malformed_function_call": UpstreamGaveUp,  # Google, also behind `function_call_filter: `
     "unexpected_tool_call": UpstreamGaveUp,
+    "malformed_tool_use": UpstreamGaveUp,  # Bedrock
+    "malformed_model_output": UpstreamGaveUp,
     "function_call_filter": UpstreamGaveUp,
 }
 
@@ -87,9 +91,11 @@ class Call(Struct):
 
 
 class Part(Struct):
-    """Content as parts: text, a refusal, or thinking, which has parts of its own."""
+    """Content as parts: text, a refusal, an image, or thinking, which has parts of its own."""
 
+    type: str | None = None
     text: str | None = None
+    image_url: Raw = NOTHING
     refusal: str | None = None
     thinking: "str | list[Part] | None" = None  # Mistral
     summary: "list[Part] | None" = None  # Databricks
@@ -147,6 +153,7 @@ class Choice(Struct):
     index: int | None = None
     delta: Delta | None = None
     message: Delta | None = None
+    text: str | None = None  # gateways in front of servers that complete texts
     finish_reason: str | None = None
     stop_reason: str | int | None = None  # vLLM: the stop string, or a token
     matched_stop: str | int | None = None  # SGLang: the same
@@ -218,7 +225,7 @@ def decode_whole(data: bytes) -> Chunk:
         chunk = decode_chunk(without_halves(data))
     choices = chunk.choices or []
     choice = first(choices)
-    if choice is not None and choice.message is None and choice.delta is None:
+    if choice is not None and choice.message is None and choice.delta is None and not choice.text:
         raise UpstreamProtocolError("the upstream's answer holds no message")
     if choice is not None and choice.message is not None and len(choices) > 1:
         _gather(choice.message, [each.message for each in choices if each is not choice and each.message])

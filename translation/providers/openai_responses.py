@@ -14,6 +14,7 @@ from translation.extras import extras
 from translation.fences import unfenced
 from translation.fields import answer_tokens, cache_key, standard_only
 from translation.names import ToolNames
+from translation.patterns import matches
 from translation.providers.openai_responses_errors import refusal
 from translation.providers.openai_responses_input import InputItems
 from translation.providers.openai_responses_stream import ResponsesStream
@@ -22,6 +23,7 @@ from translation.providers.openai_responses_whole import ResponsesWhole
 from translation.sniffing import Sniffed
 from translation.stopping import stopping
 from translation.strict import is_strict
+from translation.text_calls import in_text
 from translation.unicode import fingerprint
 from translation.values import Note, Request, ToolUse
 
@@ -62,6 +64,9 @@ class OpenAIResponses:
         names = dict(sent.names)
         tools = request.tools
         decoder: Decoder = Sniffed(lambda: ResponsesStream(names, tools), lambda: ResponsesWhole(names, tools))
+        profile = target.profile
+        if request.tools and profile.calls_in_text and not matches(target.model, profile.calls_beside):
+            decoder = in_text(decoder, request, sent)
         if request.output_schema:
             decoder = unfenced(decoder, sent)
         return stopping(decoder, request.stop_sequences) if request.stop_sequences else decoder

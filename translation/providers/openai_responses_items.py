@@ -14,7 +14,8 @@ class Item:
     """An output item that has begun."""
 
     __slots__ = (
-        "arguments", "call", "call_id", "cited", "done", "final", "gap", "id", "kind", "length", "source", "whole",
+        "arguments", "call", "call_id", "cited", "done", "final", "gap", "id", "kind", "length", "part", "pieces",
+        "source", "whole",
     )  # fmt: skip
 
     def __init__(self, item_id: str, kind: str) -> None:
@@ -25,6 +26,8 @@ class Item:
         self.arguments = Arguments()
         self.final = ""  # the arguments as the upstream says they are
         self.length = 0  # of the text or reasoning shown
+        self.pieces: list[str] = []  # of the text or reasoning as they came
+        self.part = 0  # how many of them are of earlier parts
         self.whole = 0  # of that, what was told by the events that say it once more
         self.gap = False  # another part of its reasoning has begun
         self.cited = False  # its sources came as they were found
@@ -35,7 +38,13 @@ class Item:
         """A piece of its reasoning as it is shown: parts are apart from each other."""
         shown, self.gap = ("\n\n" if self.gap else "") + text, False
         self.length += len(shown)
+        self.pieces.append(text)
         return shown
+
+    def lacking(self, text: str, start: int = 0) -> str:
+        """What a text, told once more as a whole, has beyond the pieces from there on."""
+        shown = "".join(self.pieces[start:])
+        return text[len(shown) :] if shown and text.startswith(shown) else ""
 
     @property
     def told(self) -> bool:
@@ -60,6 +69,7 @@ class Items:
     def __init__(self) -> None:
         self.begun: list[Item] = []
         self._known: dict[int | str, Item] = {}  # by id and by index; "" where an event tells neither
+        self._announced: dict[tuple[str, str], Item] = {}  # by kind the last that was said to begin, and each call
 
     def unended(self, item: OutputItem) -> Item | None:
         """What was told of an item of a response's output without a word that it is done."""
@@ -94,8 +104,28 @@ class Items:
         lacking = len(places) - len(told)
         return strange[-lacking:] if lacking > 0 else []
 
-    def find(self, frame: Frame, item_id: str, kind: str) -> Item:
+    def announced(self, frame: Frame, told: OutputItem) -> Item:
+        """The item that is said to begin; another call may have the same name or place."""
+        item_id, call_id = told.id or "", told.call_id or told.id or ""
+        item = self._named(frame, item_id, told.type) or self._only(frame, item_id, told.type)
+        if item is None or (item.call >= 0 and item.call_id != call_id):
+            item = self.begin(frame, item_id, told.type)
+        self._announced[told.type, ""] = self._announced[told.type, call_id] = item
+        return item
+
+    def find(self, frame: Frame, item_id: str, kind: str, call_id: str = "") -> Item:
         """The item that an event belongs to; a new one where none is known."""
+        found = self._known.get(item_id) if item_id else None
+        if found is not None and found.kind == kind and not found.done:
+            return found  # as nearly always
+        return self.known(frame, item_id, kind, call_id) or self.begin(frame, item_id, kind)
+
+    def known(self, frame: Frame, item_id: str, kind: str, call_id: str = "") -> Item | None:
+        return (
+            self._named(frame, item_id, kind) or self._unnamed(frame, kind, call_id) or self._only(frame, item_id, kind)
+        )
+
+    def _named(self, frame: Frame, item_id: str, kind: str) -> Item | None:
         if item_id or frame.output_index is None:
             found = self._known.get(item_id)
             if found is not None and found.kind == kind and not found.done:
@@ -104,7 +134,7 @@ class Items:
             found = self._known.get(frame.output_index)
             if found is not None and found.kind == kind and not found.done:
                 return found
-        return self._only(frame, item_id, kind) or self.begin(frame, item_id, kind)
+        return None
 
     def silent(self, frame: Frame, kind: str) -> Item | None:
         """The item that an event says once more, if nothing of it came in pieces; one that is done has been said. Who
@@ -125,6 +155,13 @@ class Items:
             return None
         self._known[item_id] = found[0]
         return found[0]
+
+    def _unnamed(self, frame: Frame, kind: str, call_id: str) -> Item | None:
+        """What a server means that makes up an id for each event and counts nothing: that call, or what began last."""
+        if frame.output_index is not None:
+            return None
+        item = self._announced.get((kind, call_id))
+        return None if item is None or item.done else item
 
     def begin(self, frame: Frame, item_id: str, kind: str) -> Item:
         item = Item(item_id, kind)

@@ -38,6 +38,10 @@ class OutputItem(Struct, frozen=True):
     phase: str | None = None
 
     @property
+    def text(self) -> str:
+        return "".join([part.text or "" for part in self.content or ()])
+
+    @property
     def length(self) -> int:
         """Of its text."""
         return sum(len(part.text or "") for part in self.content or ())

@@ -27,6 +27,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     reasoning_field: str = ""  # where reasoning comes back and has to be replayed: `reasoning_content`
     thinks_in_text: bool = False  # a server may leave reasoning in the text, between tags at its beginning
     calls_in_text: bool = False  # a server that was not told how its model calls tools leaves the calls in the text
+    calls_beside: tuple[str, ...] = ()  # models of its own that never do
     replay_reasoning: Literal["never", "tool_turns", "always"] = "never"
     reasoning_placeholder: str = ""  # stands for reasoning that is lost, where a tool turn without any is refused
     always_thinks: tuple[str, ...] = ()  # models that take no `thinking`: they cannot be told not to

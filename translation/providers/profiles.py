@@ -9,6 +9,7 @@ from translation.providers.models import (
     MISTRAL_MODELS,
     MISTRAL_REFUSED,
     OPENAI_EFFORTS,
+    OPENAI_MODELS,
     OPENAI_REASONING,
     OPENAI_REFUSED,
     OPENAI_TOOLS_WITHOUT_REASONING,
@@ -51,6 +52,8 @@ PROFILES: dict[str, Profile] = {
             title="OpenAI Responses",
             base_url="https://api.openai.com/v1",
             shares="openai",
+            calls_in_text=True,  # vLLM behind it
+            calls_beside=OPENAI_MODELS,
             reasoning_models=OPENAI_REASONING,
             efforts=RESPONSES_EFFORTS,
             windows=OPENAI_WINDOWS,
