@@ -10,6 +10,7 @@ import logging
 import os
 import socket
 import sqlite3
+import time
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
@@ -47,6 +48,9 @@ ERRORS = (sqlite3.Error, psycopg.Error)
 # A process whose machine is gone leaves its transaction open, and nobody could write to its conversations for hours.
 # For this transaction only: a pooler gives the connection to somebody else afterwards.
 OPENED = b"SELECT set_config('idle_in_transaction_session_timeout', '5s', true), txid_current()"
+# The backend that has this transaction: by its process a pooler's might be met that serves somebody else by now.
+GIVE_UP = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_xid::text::bigint = mod(%s, 4294967296)"
+GIVING_UP = (0.01, 0.02, 0.05, 0.1)  # seconds that it has for that
 CONFLICTS = (sqlite3.IntegrityError, psycopg.IntegrityError)  # with a row that another process made meanwhile
 # For values of other types than these SQLite's driver looks for an adapter, by an error that it raises and drops, each.
 sqlite3.register_adapter(bytes, bytes)
@@ -120,6 +124,7 @@ class Database:
         self._expected: list[tuple[Any, int, Exception]] = []
         self._opened: Any = None  # what PostgreSQL says of the transaction
         self._doubtful: int | None = None  # PostgreSQL's number of a transaction whose commit was not confirmed
+        self._left: int | None = None  # the same of one that nobody waits for any more
         self._ensured: dict[tuple[str, str], dict[Any, tuple[Sequence[Any], Exception]]] = {}
         self._rows: dict[tuple[str, str], list[Sequence[Any]]] = {}  # to be inserted, by statement
         self.sqlite = connections.settings["default"]["ENGINE"].endswith("sqlite3")
@@ -196,7 +201,7 @@ class Database:
     def begin(self) -> None:
         """On PostgreSQL the whole transaction is one pipeline: a round trip for all of it, and one for the commit."""
         self._ensured, self._rows = {}, {}
-        self._doubtful = None
+        self._settle()
         connection = self._connection()
         if self.sqlite:
             connection.execute("BEGIN IMMEDIATE")
@@ -224,7 +229,30 @@ class Database:
         """Whether the transaction that failed last was stored after all: only the server's word for it was lost."""
         if self._doubtful is None:
             return False
-        ((status,),) = self.query("SELECT txid_status(%s)", (self._doubtful,))
+        return self._ended(self._doubtful)
+
+    def _settle(self) -> None:
+        """A commit that is still under way must not be stored behind what is written next: whoever looks for the rows
+        of such a turn, to close it, would find none, and it would be `running` for ever."""
+        if self._doubtful is not None:
+            self._left, self._doubtful = self._doubtful, None
+        if self._left is not None:
+            self._ended(self._left)
+            self._left = None
+
+    def _ended(self, transaction: int) -> bool:
+        """Whether it was stored, once that is certain: its server, which waits for somebody who has left, is told to
+        give up."""
+        for pause in (*GIVING_UP, None):
+            try:
+                ((status,),) = self.query("SELECT txid_status(%s)", (transaction,))
+            except psycopg.errors.InvalidParameterValue:
+                return False  # another server has taken over, which has not come that far
+            if status != "in progress" or pause is None:
+                break
+            with suppress(psycopg.errors.InsufficientPrivilege):
+                self.query(GIVE_UP, (transaction,))
+            time.sleep(pause)
         if status == "in progress":
             raise psycopg.OperationalError("the server has yet to find out that nobody waits for its last transaction")
         return bool(status == "committed")

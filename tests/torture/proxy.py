@@ -6,6 +6,7 @@ with Proxy(port) as proxy:            # connect to proxy.port
     proxy.cut()                       # all connections are reset, new ones are fine
     proxy.refuse(); proxy.accept()    # nobody listens
     proxy.lose = b"COMMIT"            # who says this next is heard, but cut off before it is answered
+    proxy.hold = b"COMMIT"; proxy.let_go()  # who says this next is heard only then, also if it has left
     proxy.plan = lambda connection: Fault(after=100, kind="cut")   # for each new connection, by its number
 """
 
@@ -48,6 +49,9 @@ class Proxy:
         self.plan: Callable[[int], Fault | None] = lambda _: None
         self.accepted = 0
         self.lose = b""
+        self.hold = b""
+        self.held = threading.Event()
+        self._released = asyncio.Event()
         self._numbers = itertools.count()
         self._writers: set[asyncio.StreamWriter] = set()
         self._forgotten: set[asyncio.StreamWriter] = set()
@@ -84,6 +88,9 @@ class Proxy:
 
     def flow(self) -> None:
         self._loop.call_soon_threadsafe(self._flowing.set)
+
+    def let_go(self) -> None:
+        self._loop.call_soon_threadsafe(self._released.set)
 
     def forget(self) -> None:
         """The connections that are open now hear nothing more, ever, and are not told; new ones are fine."""
@@ -164,6 +171,10 @@ class Proxy:
             if self.lose and self.lose in data:
                 self.lose = b""
                 unheard.set()
+            if self.hold and self.hold in data:
+                self.hold = b""
+                self.held.set()
+                await self._released.wait()
             yield data
 
     async def _answers(
