@@ -311,7 +311,11 @@ class Bridge:
             await asyncio.wait(self._tasks, timeout=left)
 
     async def close_lost(self) -> None:
-        """What outages have left `running`, once the store is back."""
+        """What outages have left `running`, once the store is back; two at once take different ones."""
         while chosen := self.lost[:LOST_BATCH]:
-            await asyncio.gather(*map(self.store.write, chosen))
             del self.lost[: len(chosen)]
+            try:
+                await asyncio.gather(*map(self.store.write, chosen))
+            except BaseException:
+                self.lost += chosen
+                raise
