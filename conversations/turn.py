@@ -290,6 +290,9 @@ class Turn(StoredTurn):
             self._tolerate(error, "the answer could not be stored")
             self._closed = True
             self.bridge.track(self._store_end("complete", None, row, finished.model))
+        except asyncio.CancelledError:  # whoever read it leaves, and may ask again for what is whole
+            self.bridge.track_end(self, self._store_end("complete", None, row, finished.model))
+            raise
         if row is not None:
             origin = Origin(row.upstream, row.model, row.state)
             node = Node(row.chain_hash, row.depth, row.answers)

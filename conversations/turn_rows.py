@@ -54,6 +54,8 @@ class TurnRows(Struct, eq=False):
         if self._build is not None or self._held is not None:
             self._write()
         if self._opened is not None:
+            if self._opened.cancelled():  # with whoever waited for it, and has left: what became of it nobody heard
+                raise StoreUnavailable
             await self._opened
 
     def when_stored(self, call: Callable[[], None]) -> None:
@@ -69,14 +71,15 @@ class TurnRows(Struct, eq=False):
             return
         try:
             await self._watched(self._store.write(WholeTurn(held.write, row)))
-        except StoreUnavailable:
+        except (StoreUnavailable, asyncio.CancelledError):
             self._held = held  # for another try
             raise
 
     async def close_opened(self, row: CloseTurn) -> None:
-        """The same for an answer, which is worth nothing without the turn that it belongs to."""
+        """The same for an answer, which is worth nothing without the turn that it belongs to; nobody hears of a late
+        one."""
         self.make()
-        if self._held is None:
+        if self._held is None and not row.late:
             await self.opened()
         await self.close(row)
 

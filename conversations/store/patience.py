@@ -10,7 +10,7 @@ from contextvars import ContextVar
 WHOLE = 1.25  # seconds
 LEAST = 0.25  # for one more wait: the store has just answered, if late
 SLOW = 0.1  # who is answered sooner has not waited
-FORGIVEN = 2.0  # seconds after which a wait no longer counts
+FORGIVEN = 0.5  # seconds of something else, after which a wait no longer counts
 NEVER = float("-inf")
 
 

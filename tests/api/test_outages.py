@@ -1,5 +1,7 @@
 """The state store fails for real: the database is locked, or its server is gone. Own faults look like own faults."""
 
+import json
+import socket
 import sqlite3
 import threading
 import time
@@ -13,7 +15,7 @@ import pytest
 
 from tests.api.conftest import Connect, Serve, Served
 from tests.servers import chat
-from tests.servers.client import TOOL, Client, folded, names, result
+from tests.servers.client import TOOL, Client, body, folded, names, result
 from tests.servers.ports import wait_until
 from tests.servers.postgres import running_postgres
 from tests.servers.script import Abort, Gate, Pause, sse_answer
@@ -178,6 +180,41 @@ def test_what_was_stored_unheard_is_not_stored_again(serve: Serve, connect: Conn
         assert served.records.turns(client.api_key).get().status == "complete"
         assert served.records.conversations(client.api_key).get().turn_count == 1
         assert served.records.usage(client.api_key).count() == 1
+        served.bridge.stop()
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_answer_whose_client_left_while_it_could_not_be_stored_is_stored_later(
+    serve: Serve, connect: Connect, stream: bool
+) -> None:
+    """It stayed `running` in a process that lived on, and whoever asked the same again waited for it."""
+    with running_postgres() as postgres, Proxy(postgres.port) as between:
+        url = postgres.create_database().replace(f":{postgres.port}/", f":{between.port}/")
+        served = serve(url)
+        client, gate = connect(served), Gate()
+        pieces = chat.streamed_text("ok").steps
+        served.chat(sse_answer(gate, *pieces) if stream else sse_answer(*pieces))
+        if not stream:  # opened and closed at once
+            between.hold = b"COMMIT"
+        with socket.create_connection(("127.0.0.1", served.bridge.port), timeout=10) as leaving:
+            asked = json.dumps(body("Hi", stream=stream)).encode()
+            head = "POST /v1/messages HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
+            leaving.sendall(
+                f"{head}x-api-key: {client.api_key}\r\ncontent-length: {len(asked)}\r\n\r\n".encode() + asked
+            )
+            if stream:
+                assert gate.reached.wait(10)
+                wait_until(lambda: served.records.turns(client.api_key).exists(), "the turn is stored")
+                between.hold = b"COMMIT"
+                gate.open()
+            assert between.held.wait(10)
+        between.refuse()
+        between.cut()
+        wait_until(lambda: "state.write" in served.bridge.log.read_text(), "it could not be stored")
+        between.accept()
+        served.records.reconnect()
+        wait_until(lambda: served.records.usage(client.api_key).exists(), "the turn is counted")
+        assert served.records.turns(client.api_key).get().status == "complete"
         served.bridge.stop()
 
 
