@@ -18,6 +18,7 @@ from conversations.errand import Errand
 from conversations.lane import MUCH
 from conversations.limits import Admission
 from conversations.storable import words
+from conversations.store import patience
 from conversations.store.claims import ClaimRow
 from conversations.store.reads import Node
 from conversations.store.writes import StaleConversation
@@ -224,7 +225,10 @@ class Turn(StoredTurn):
             telemetry.calling(self)
         await attempt.send(self.bridge.upstreams)
         self.timings.first_byte = self.elapsed
+        asked = patience.current()
         while not self._is_read:
+            if asked.spent:
+                asked.went_on()
             # Of the upstream, whatever else there is to wait for.
             if (wire := await Turn.step(self)) and self._shows_parts:
                 self.timings.first_token = self.elapsed

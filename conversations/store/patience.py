@@ -10,17 +10,18 @@ from contextvars import ContextVar
 WHOLE = 1.25  # seconds
 LEAST = 0.25  # for one more wait: the store has just answered, if late
 SLOW = 0.1  # who is answered sooner has not waited
-FORGIVEN = 0.5  # seconds of something else, after which a wait no longer counts
+AWAY = 0.5  # who is answered later has met an outage: the store is not only slow
+FORGIVEN = 2.0  # seconds after which a wait no longer counts
 NEVER = float("-inf")
 
 
 class Patience:
     """Of one request, by the event loop's clock. Whoever shows something of it sets `spent` to nothing."""
 
-    __slots__ = ("_last", "spent")
+    __slots__ = ("_last", "_longest", "spent")
 
     def __init__(self) -> None:
-        self.spent = 0.0
+        self.spent = self._longest = 0.0
         self._last = NEVER  # when the last wait ended
 
     def left(self, now: float) -> float:
@@ -30,9 +31,15 @@ class Patience:
         if now - since <= SLOW:
             return
         if since - self._last > FORGIVEN:
-            self.spent = 0.0
+            self.spent = self._longest = 0.0
+        self._longest = max(self._longest, now - since)
         self.spent += now - max(since, self._last)  # waits at the same time are one
         self._last = now
+
+    def went_on(self) -> None:
+        """The upstream has said more: a store that was only slow has all the time again."""
+        if self._longest < AWAY:
+            self.spent = 0.0
 
 
 _current: ContextVar[Patience | None] = ContextVar("patience", default=None)

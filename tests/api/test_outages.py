@@ -238,7 +238,7 @@ def test_a_stream_goes_on_beside_a_store_that_is_only_slow(client: Client, serve
     served.chat(sse_answer(*(step for piece in pieces for step in (piece, Pause(0.7))), *chat.ending("tool_calls")))
     with psycopg.connect(served.database_url, autocommit=True) as db:
         db.execute("""CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql
-            AS 'BEGIN PERFORM pg_sleep(0.3); RETURN NULL; END'""")
+            AS 'BEGIN PERFORM pg_sleep(0.2); RETURN NULL; END'""")
         db.execute("""CREATE TRIGGER slow AFTER INSERT OR UPDATE ON conversations_toolmapping
             FOR EACH STATEMENT EXECUTE FUNCTION slow()""")
         try:

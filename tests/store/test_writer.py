@@ -318,6 +318,16 @@ def test_a_request_has_one_patience_for_all_its_waits() -> None:
     assert asked.left(110.5) == pytest.approx(whole - 0.5)
 
 
+def test_a_store_that_is_only_slow_has_all_the_time_again_when_the_upstream_goes_on() -> None:
+    slow, away = patience.Patience(), patience.Patience()
+    slow.waited(100.0, 100.4)
+    away.waited(100.0, 100.6)
+    for asked in (slow, away):
+        asked.went_on()
+    assert slow.left(101.0) == patience.WHOLE
+    assert away.left(101.0) == pytest.approx(patience.WHOLE - 0.6)
+
+
 async def test_an_outage_between_the_members_of_a_failed_batch_fails_the_rest_at_once(
     store: Store, migrated: str
 ) -> None:
