@@ -22,6 +22,10 @@ WHERE id = (SELECT conversation_id FROM conversations_turn WHERE id = %s AND sta
 LOST = """
 UPDATE conversations_turn SET status = 'error', error_type = %s, error_message = %s
 WHERE id = %s AND status = 'running'"""
+# One that has ended well after all keeps them: who asks the same again gets its answer.
+LOST_CLAIMS = """
+DELETE FROM conversations_claim
+WHERE turn = %s AND NOT EXISTS (SELECT 1 FROM conversations_turn WHERE id = %s AND status = 'complete')"""
 AWAY = ("overloaded_error", "the store was away when this turn ended")
 DIED = ("api_error", "the process that ran this turn died")
 
@@ -39,4 +43,4 @@ class CloseLost(Struct, frozen=True):
         db.execute(LOST_CALLS, (turn,))
         db.execute(LOST_COUNTED, (turn, turn))
         db.execute(LOST, (*self.error, turn))
-        db.execute("DELETE FROM conversations_claim WHERE turn = %s", (turn,))
+        db.execute(LOST_CLAIMS, (turn, turn))

@@ -146,3 +146,22 @@ async def test_closing_what_an_outage_left_locks_out_nobody_who_goes_on(store: S
             await asyncio.gather(*lost, *again)
     finally:
         await other.stop()
+
+
+@pytest.mark.parametrize(("status", "kept"), [("complete", 1), ("running", 0)])
+async def test_a_turn_that_was_not_lost_keeps_its_claims(store: Store, key: ApiKey, status: str, kept: int) -> None:
+    row, claim = conversation(key.pk), ClaimRow("request", "token")
+    turn = opening(row, claims=(claim,))
+    await store.write(turn)
+    if status == "complete":
+        await store.write(closing(row, turn.turn))
+    await store.write(CloseLost(row, turn.turn))
+    count = await asyncio.to_thread(_claims, turn)
+    assert count == kept
+
+
+def _claims(turn: OpenTurn) -> int:
+    try:
+        return Claim.objects.filter(turn=turn.turn).count()
+    finally:
+        connections["default"].close()
